@@ -1,0 +1,5 @@
+import sys
+
+from bitr.cli import main
+
+sys.exit(main())

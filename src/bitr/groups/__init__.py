@@ -1,0 +1,27 @@
+"""Groups and their representations: pure functions and small values, no parameters."""
+
+from bitr.groups.clebsch_gordan import clebsch_gordan
+from bitr.groups.cloud import Cloud
+from bitr.groups.harmonics import angular_matrix, solid_harmonics, wigner
+from bitr.groups.representation import Degree, Field, Rep, components, swap, swapped, turn
+from bitr.groups.rigid import Rigid
+from bitr.groups.rotation import nearest_rotation, rotation_angle, singular_gap
+
+__all__ = [
+    "Cloud",
+    "Degree",
+    "Field",
+    "Rep",
+    "Rigid",
+    "angular_matrix",
+    "clebsch_gordan",
+    "components",
+    "nearest_rotation",
+    "rotation_angle",
+    "singular_gap",
+    "solid_harmonics",
+    "swap",
+    "swapped",
+    "turn",
+    "wigner",
+]

@@ -1,0 +1,28 @@
+"""What the groups act on: a batch of point clouds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from bitr.groups.rigid import Rigid
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points with what is known at each of them; ``mask`` is False on padding, None when all are points."""
+
+    points: Float[Tensor, "b n 3"]
+    normals: Float[Tensor, "b n 3"] | None = None
+    colors: Float[Tensor, "b n 3"] | None = None
+    mask: Bool[Tensor, "b n"] | None = None
+
+    def moved(self, pose: Rigid) -> Cloud:
+        """The cloud under a rigid motion: points move, normals turn, colours stay."""
+        normals = None if self.normals is None else self.normals @ pose.rotation.mT
+        return replace(self, points=pose.act(self.points), normals=normals)
+
+    def scaled(self, factor: float) -> Cloud:
+        return replace(self, points=self.points * factor)

@@ -1,0 +1,67 @@
+"""Rigid motions: the values that the model returns and that act on its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import roma
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Rigid:
+    """A motion x ↦ rotation·x + translation, or a batch of them; ``a_from_b @ b_from_c`` chains."""
+
+    rotation: Float[Tensor, "*b 3 3"]
+    translation: Float[Tensor, "*b 3"]
+
+    @classmethod
+    def identity(cls, *shape: int, dtype: torch.dtype = torch.float64) -> Rigid:
+        return cls(torch.eye(3, dtype=dtype).expand(*shape, 3, 3), torch.zeros(*shape, 3, dtype=dtype))
+
+    @classmethod
+    def random(
+        cls,
+        generator: torch.Generator,
+        *shape: int,
+        size: float = 1.0,
+        dtype: torch.dtype = torch.float64,
+    ) -> Rigid:
+        """Uniform rotation, and a normal translation of standard deviation ``size`` per axis."""
+        quaternion = torch.randn(*shape, 4, generator=generator, dtype=torch.float64)
+        rotation = roma.unitquat_to_rotmat(quaternion / quaternion.norm(dim=-1, keepdim=True))
+        translation = size * torch.randn(*shape, 3, generator=generator, dtype=torch.float64)
+        return cls(rotation.to(dtype), translation.to(dtype))
+
+    @classmethod
+    def from_matrix(cls, matrix: Float[Tensor, "*b 4 4"]) -> Rigid:
+        return cls(matrix[..., :3, :3], matrix[..., :3, 3])
+
+    def matrix(self) -> Float[Tensor, "*b 4 4"]:
+        top = torch.cat([self.rotation, self.translation[..., None]], dim=-1)
+        bottom = torch.zeros_like(top[..., :1, :])
+        bottom[..., 0, 3] = 1
+        return torch.cat([top, bottom], dim=-2)
+
+    def act(self, points: Float[Tensor, "*b n 3"]) -> Float[Tensor, "*b n 3"]:
+        return points @ self.rotation.mT + self.translation[..., None, :]
+
+    def inverse(self) -> Rigid:
+        back = self.rotation.mT
+        return Rigid(back, -(back @ self.translation[..., None])[..., 0])
+
+    def scaled(self, factor: float | Tensor) -> Rigid:
+        """The same motion in a unit of length that is ``factor`` times smaller: (r, factor·t)."""
+        return Rigid(self.rotation, self.translation * factor)
+
+    def to(self, target: torch.dtype | torch.device) -> Rigid:
+        return Rigid(self.rotation.to(target), self.translation.to(target))
+
+    def __matmul__(self, other: Rigid) -> Rigid:
+        moved = (self.rotation @ other.translation[..., None])[..., 0] + self.translation
+        return Rigid(self.rotation @ other.rotation, moved)
+
+    def __getitem__(self, index: int | slice) -> Rigid:
+        return Rigid(self.rotation[index], self.translation[index])

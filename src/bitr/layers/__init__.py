@@ -1,0 +1,27 @@
+"""Equivariant layers on dense neighbourhoods, for one cloud (3-D) and for the merged cloud (6-D)."""
+
+from bitr.layers.activation import Elu
+from bitr.layers.attention import TransformerLayer
+from bitr.layers.edges import Edges, Neighborhoods, edges_of
+from bitr.layers.kernel import KernelWeights
+from bitr.layers.linear import DegreeLinear
+from bitr.layers.neighbors import gather_neighbors, nearest_neighbors
+from bitr.layers.normalization import FieldNorm, masked_mean
+from bitr.layers.radial import Chebyshev, Homogeneous, Radial
+
+__all__ = [
+    "Chebyshev",
+    "DegreeLinear",
+    "Edges",
+    "Elu",
+    "FieldNorm",
+    "Homogeneous",
+    "KernelWeights",
+    "Neighborhoods",
+    "Radial",
+    "TransformerLayer",
+    "edges_of",
+    "gather_neighbors",
+    "masked_mean",
+    "nearest_neighbors",
+]

@@ -1,0 +1,86 @@
+r"""Radial functions, with their last linear map apart: φ(r) = Σ_z w_z h_z(r).
+
+A radial module gives the h_z. It also says how many weights w_z a layer keeps (``num_weights``), which of
+them trade places when the two sides are swapped (``swap_order``), and how they enter (``mix``).
+"""
+
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bitr.layers.edges import Edges
+
+
+class Radial(nn.Module):
+    """What a layer asks of its radial functions."""
+
+    num_weights: int
+    swap_order: Int[Tensor, "z"]
+
+    def __init__(self, swap_order: Int[Tensor, "z"]) -> None:
+        super().__init__()
+        self.num_weights = len(swap_order)
+        self.register_buffer("swap_order", swap_order, persistent=False)
+
+    def mix(self, weights: Float[Tensor, "z q c"]) -> Float[Tensor, "y q c"]:
+        """The weights as they meet the functions that ``forward`` gives."""
+        return weights
+
+
+class Chebyshev(Radial):
+    r"""Our default: a fixed smooth basis of lengths in their unit, the same for all layers.
+
+    One side: Chebyshev polynomials :math:`T_z(2\tau - 1)` of :math:`\tau = r/(1+r)`. Two sides: all
+    products of a function of each. Of scale degree 0 because r is a length over a length.
+    """
+
+    def __init__(self, sides: int, functions: int) -> None:
+        grid = torch.arange(functions**sides).reshape((functions,) * sides)
+        super().__init__(grid.permute(*reversed(range(sides))).flatten())
+        self.functions = functions
+
+    def forward(self, edges: Edges) -> Float[Tensor, "b n z k"]:
+        t = 2 * edges.lengths / (1 + edges.lengths) - 1
+        ladder = [torch.ones_like(t), t]
+        while len(ladder) < self.functions:
+            ladder.append(2 * t * ladder[-1] - ladder[-2])
+        basis = torch.stack(ladder[: self.functions], dim=3)
+        if edges.sides == 1:
+            return basis[:, :, 0]
+        return (basis[:, :, 0, :, None] * basis[:, :, 1, None]).flatten(2, 3)
+
+
+class Homogeneous(Radial):
+    r"""The paper's φ₀ and φ₁ (App. C.4): bias-free networks of scale degree 0 or 1.
+
+    Of a single length such a network is a power times a constant, :math:`\varphi(r) = r^p \varphi(1)`: the
+    paper's Φ_E does not see distances. It is evaluated that way, as one function :math:`r^p` with the
+    network's value at 1 mixed into the weights. Of two lengths, the functions of (r₁, r₂) are followed by
+    the same functions of (r₂, r₁), so that swapping the sides permutes them.
+    """
+
+    def __init__(self, sides: int, width: int, degree: int) -> None:
+        super().__init__(torch.arange(sides * width).roll(width))
+        self.degree = degree
+        self.sides = sides
+        norm = partial(nn.LayerNorm, width, eps=1e-12)  # a larger ε would break degree 0 for short lengths
+        first, second = nn.Linear(sides, width, bias=False), nn.Linear(width, width, bias=False)
+        if degree == 0:
+            trunk = [first, nn.ReLU(), norm(), second, nn.ReLU(), norm()]
+        else:
+            trunk = [first, nn.ReLU(), second, nn.ReLU()]
+        self.trunk = nn.Sequential(*trunk)
+
+    def forward(self, edges: Edges) -> Float[Tensor, "b n z k"]:
+        if self.sides == 1:
+            return edges.lengths**self.degree
+        lengths = edges.lengths.mT
+        return torch.cat([self.trunk(lengths), self.trunk(lengths.flip(-1))], dim=-1).mT
+
+    def mix(self, weights: Float[Tensor, "z q c"]) -> Float[Tensor, "y q c"]:
+        if self.sides == 2:
+            return weights
+        at_one = self.trunk(weights.new_ones(1))
+        return torch.tensordot(at_one, weights, dims=1)[None]

@@ -1,0 +1,78 @@
+"""BITR: the whole model, g = Φ_P ∘ Φ_S(X, Y) (eq. BITR-summary)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bitr.groups import Cloud, Rigid, singular_gap
+from bitr.model.config import BITRConfig
+from bitr.model.inputs import Frame, as_cloud, centered, check_pair
+from bitr.model.keypoints import KeyPointNetwork
+from bitr.model.merge import merge, merged_rep
+from bitr.model.projection import correlation, project
+from bitr.model.transformer import MergedTransformer
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A pose with what it was made of."""
+
+    pose: Rigid
+    source_keypoints: Float[Tensor, "b l 3"]
+    reference_keypoints: Float[Tensor, "b l 3"]
+    singular_gap: Float[Tensor, "b"]
+    """Near 0 the rotation is not determined: the shape is symmetric or degenerate."""
+
+
+class BITR(nn.Module):
+    """Assembles two point clouds: ``model(source, reference)`` takes the source onto the reference.
+
+    With g = model(X, Y), and for all motions g₁, g₂ and factors c > 0:
+    model(g₁X, g₂Y) = g₂ g g₁⁻¹,  model(Y, X) = g⁻¹,  model(cX, cY) = g.scaled(c).
+
+    Clouds with fewer than ``num_neighbors`` + 1 points use all their other points as neighbours.
+    Weights drawn at construction come from torch's global generator.
+    """
+
+    def __init__(self, config: BITRConfig | None = None) -> None:
+        super().__init__()
+        self.config = config if config is not None else BITRConfig()
+        self.extract = KeyPointNetwork(self.config)
+        self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
+
+    def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
+        """The pose, in the precision of the inputs; differentiable in points and weights."""
+        return self.solve(source, reference).pose
+
+    def solve(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Solution:
+        """The pose with its key points and with how well the rotation is determined."""
+        x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
+        x_key, y_key = self.extract(x, y)
+        field = self.transform(*merge(x_key, y_key))
+        pose = project(field, x_key.points, y_key.points)
+        return Solution(
+            frame.pose(pose),
+            frame.leave(x_key.points, frame.source_center),
+            frame.leave(y_key.points, frame.reference_center),
+            singular_gap(correlation(field).detach()),
+        )
+
+    def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
+        """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.8)."""
+        return self(source, reference) @ self(source, source)
+
+    def _enter(self, source: Cloud, reference: Cloud) -> tuple[Cloud, Cloud, Frame]:
+        """Checked, centred, in one unit of length, and in the precision of the weights."""
+        weight = next(self.parameters())
+        if not torch.compiler.is_compiling():
+            check_pair(source, reference, weight.device)
+        x, y, frame = centered(source, reference, with_unit=self.config.scale)
+        return (
+            replace(x, points=x.points.to(weight.dtype)),
+            replace(y, points=y.points.to(weight.dtype)),
+            frame,
+        )

@@ -1,0 +1,94 @@
+"""Weights on disk: safetensors, with the config as JSON inside. No pickle is ever read."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from bitr.errors import InputError
+from bitr.model.bitr import BITR
+from bitr.model.config import BITRConfig
+
+FORMAT = "bitr-1"
+FILE_NAME = "model.safetensors"
+
+
+def save(model: BITR, path: str | os.PathLike[str]) -> Path:
+    """Write a checkpoint file (or ``model.safetensors`` into an existing folder) and return its path.
+
+    The file appears whole or not at all: it is written under another name and renamed.
+    """
+    target = Path(path)
+    if target.is_dir():
+        target = target / FILE_NAME
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
+    metadata = {"format": FORMAT, "config": json.dumps(model.config.to_dict())}
+    tensors = {name: value.detach().contiguous().cpu() for name, value in model.state_dict().items()}
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    os.close(handle)
+    try:
+        save_file(tensors, temporary, metadata)
+        os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return target
+
+
+def load(name: str | os.PathLike[str]) -> BITR:
+    """The model of a checkpoint: a path to a file or folder, or the name of weights that come with bitr."""
+    path = _find(name)
+    config, tensors = _read(path)
+    model = BITR(config)
+    expected = {key: tuple(value.shape) for key, value in model.state_dict().items()}
+    found = {key: tuple(value.shape) for key, value in tensors.items()}
+    if expected != found:
+        wrong = sorted(key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key))
+        raise InputError(
+            f"{path}: the weights do not fit the config inside ({len(wrong)} differ, first {wrong[0]}: "
+            f"found {found.get(wrong[0])}, expected {expected.get(wrong[0])})"
+        )
+    damaged = [key for key, value in tensors.items() if not value.isfinite().all()]
+    if damaged:
+        raise InputError(f"{path}: the weights {damaged[0]} are NaN or infinite; the file is damaged")
+    model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
+    return model.eval()
+
+
+def _find(name: str | os.PathLike[str]) -> Path:
+    path = Path(name)
+    if path.is_dir():
+        path = path / FILE_NAME
+    if path.is_file():
+        return path
+    shipped = resources.files("bitr") / "weights"
+    names = sorted(f.name.removesuffix(".safetensors") for f in shipped.iterdir()) if shipped.is_dir() else []
+    if str(name) in names:
+        return Path(str(shipped / f"{name}.safetensors"))
+    known = ", ".join(names) or "none yet"
+    raise InputError(f"{name}: no such file or folder, and no such weights come with bitr ({known})")
+
+
+def _read(path: Path) -> tuple[BITRConfig, dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: not a readable safetensors file ({error})") from error
+    if metadata.get("format") != FORMAT or "config" not in metadata:
+        raise InputError(
+            f"{path}: not a bitr checkpoint (format {metadata.get('format')!r}, expected {FORMAT!r})"
+        )
+    try:
+        config = BITRConfig.from_dict(json.loads(metadata["config"]))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: the config inside cannot be used ({error})") from error
+    return config, tensors

@@ -1,0 +1,84 @@
+"""The sizes and choices of a model: saved inside every checkpoint."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from bitr.errors import InputError
+
+
+@dataclass(frozen=True)
+class BITRConfig:
+    """``BITRConfig()`` is our default; ``BITRConfig.paper()`` is the paper's own construction."""
+
+    num_keypoints: int = 32
+    num_layers: int = 2
+    channels: int = 4
+    num_neighbors: int = 24
+    max_degree: int = 1
+    num_heads: int = 2
+    radial: Literal["chebyshev", "homogeneous"] = "chebyshev"
+    radial_functions: tuple[int, int] = (6, 3)
+    """How many functions of a distance in a cloud, and of each of the two distances in the merged cloud."""
+    smooth: bool = True
+    """Continuous in the points: an envelope on neighbours, directions and Elu that fade, not jump."""
+    position_features: bool = True
+    """Input features from the centroid: x − m(X) and its length. Without, a constant."""
+    normalize: bool = True
+    """Fields at size 1 after each layer, and key-point logits sharpened to a learned temperature."""
+    normals: bool = False
+    colors: bool = False
+    swap: bool = True
+    scale: bool = True
+
+    @classmethod
+    def paper(cls, **changes: Any) -> BITRConfig:
+        """The construction of the paper: φ₀ and φ₁ of App. C.4, plain softmax, a constant as input."""
+        own: dict[str, Any] = {
+            "radial": "homogeneous",
+            "radial_functions": (32, 24),
+            "smooth": False,
+            "position_features": False,
+            "normalize": False,
+        }
+        return cls(**(own | changes))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BITRConfig:
+        """The inverse of ``to_dict``; an unknown key raises and names the nearest one."""
+        known = [field.name for field in fields(cls)]
+        for key in values:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1) or known
+                raise InputError(f"unknown model setting {key!r}; did you mean {near[0]!r}?")
+        functions = values.get("radial_functions", cls.radial_functions)
+        return cls(**{**values, "radial_functions": tuple(functions)})
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __post_init__(self) -> None:
+        least = {
+            "num_keypoints": 4,
+            "num_layers": 1,
+            "channels": 1,
+            "num_neighbors": 1,
+            "max_degree": 1,
+            "num_heads": 1,
+        }
+        for name, minimum in least.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < minimum:
+                raise InputError(f"{name} = {value!r}: expected a whole number of at least {minimum}")
+        if len(self.radial_functions) != 2 or min(self.radial_functions) < 1:
+            raise InputError(f"radial_functions = {self.radial_functions!r}: expected two positive numbers")
+        if self.radial not in ("chebyshev", "homogeneous"):
+            raise InputError(f"radial = {self.radial!r}: expected 'chebyshev' or 'homogeneous'")
+        for name in ("channels", "num_keypoints"):
+            if getattr(self, name) % self.num_heads:
+                raise InputError(
+                    f"{name} = {getattr(self, name)} is not a multiple of num_heads = {self.num_heads}"
+                )

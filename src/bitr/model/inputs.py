@@ -1,0 +1,126 @@
+"""The model's door: checks on what comes in, and the coordinates that the network works in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bitr.errors import InputError
+from bitr.groups import Cloud, Rigid
+from bitr.layers import masked_mean
+
+MIN_POINTS = 4
+"""Three points fix a motion only up to a reflection, and a network needs a neighbourhood."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a pair of clouds stands: both centroids and one unit of length, in double precision."""
+
+    source_center: Float[Tensor, "b 3"]
+    reference_center: Float[Tensor, "b 3"]
+    unit: Float[Tensor, "b"]
+    dtype: torch.dtype
+
+    def pose(self, inner: Rigid) -> Rigid:
+        """The pose of the clouds from that of their centred copies, put together in double precision."""
+        turned_center = (inner.rotation @ self.source_center[..., None])[..., 0]
+        translation = self.reference_center + self.unit[:, None] * inner.translation - turned_center
+        return Rigid(inner.rotation, translation).to(self.dtype)
+
+    def leave(self, points: Float[Tensor, "b l 3"], center: Float[Tensor, "b 3"]) -> Float[Tensor, "b l 3"]:
+        """Points of a centred copy in the coordinates of its cloud."""
+        return (points * self.unit[:, None, None] + center[:, None]).to(self.dtype)
+
+
+def as_cloud(value: Cloud | Tensor, name: str) -> Cloud:
+    """The argument as a cloud whose shapes fit together."""
+    cloud = Cloud(value) if isinstance(value, Tensor) else value
+    if not isinstance(cloud, Cloud):
+        raise InputError(f"{name}: got {type(value).__name__}, expected a (b, n, 3) tensor or a Cloud")
+    points = cloud.points
+    if points.dim() != 3 or points.shape[-1] != 3:
+        raise InputError(f"{name}: got points of shape {tuple(points.shape)}, expected (b, n, 3)")
+    if not points.is_floating_point():
+        raise InputError(f"{name}: got points of type {points.dtype}, expected floating-point numbers")
+    for part, tensor, shape in (
+        ("normals", cloud.normals, points.shape),
+        ("colors", cloud.colors, points.shape),
+        ("mask", cloud.mask, points.shape[:2]),
+    ):
+        if tensor is not None and tensor.shape != shape:
+            raise InputError(f"{name}: got {part} of shape {tuple(tensor.shape)}, expected {tuple(shape)}")
+        if tensor is not None and tensor.device != points.device:
+            raise InputError(
+                f"{name}: {part} on {tensor.device}, points on {points.device}: move them together"
+            )
+    if cloud.mask is not None and cloud.mask.dtype != torch.bool:
+        raise InputError(
+            f"{name}: got a mask of type {cloud.mask.dtype}, expected bool (True on real points)"
+        )
+    return cloud
+
+
+def check_pair(source: Cloud, reference: Cloud, device: torch.device) -> None:
+    """Raise when the two clouds do not make a batch of pairs, or some pair cannot have an answer."""
+    b, others = source.points.shape[0], reference.points.shape[0]
+    if b != others or b == 0:
+        raise InputError(f"got {b} source and {others} reference clouds, expected equally many, at least one")
+    for name, cloud in (("source", source), ("reference", reference)):
+        if cloud.points.device != device:
+            raise InputError(f"{name}: points on {cloud.points.device}, model on {device}: move one of them")
+        _check_values(name, cloud)
+
+
+def _check_values(name: str, cloud: Cloud) -> None:
+    b, n, _ = cloud.points.shape
+    mask = cloud.mask if cloud.mask is not None else cloud.points.new_ones(b, n, dtype=torch.bool)
+    counts = mask.sum(1)
+    if n == 0 or int(counts.min()) < MIN_POINTS:
+        fewest = 0 if n == 0 else int(counts.min())
+        raise InputError(f"{name}: got a cloud of {fewest} points, expected at least {MIN_POINTS}")
+    for part, values in (("points", cloud.points), ("normals", cloud.normals), ("colors", cloud.colors)):
+        if values is not None and not values[mask].isfinite().all():
+            bad = int((~values.isfinite()).any(-1).logical_and(mask).sum())
+            raise InputError(
+                f"{name}: {bad} of {int(counts.sum())} {part} are NaN or infinite; drop them first"
+            )
+    low = cloud.points.masked_fill(~mask[..., None], torch.inf).amin(1)
+    high = cloud.points.masked_fill(~mask[..., None], -torch.inf).amax(1)
+    extent = (high - low).amax(-1)
+    rounding = torch.finfo(cloud.points.dtype).eps * torch.maximum(low.abs(), high.abs()).amax(-1)
+    if bool((extent <= 4 * rounding).any()):
+        raise InputError(f"{name}: all points of a cloud are equal, expected a shape with an extent")
+
+
+def centered(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud, Cloud, Frame]:
+    r"""Both clouds about their centroids and in one unit of length, and the frame that leads back.
+
+    The unit is :math:`s = \sqrt{(\rho_X^2 + \rho_Y^2)/2}` with ρ the root mean square distance from the
+    centroid: of scale degree 1, and unchanged when the clouds are moved, permuted or swapped. All in
+    double precision, so that map coordinates (10⁶ m from the origin) lose nothing.
+    """
+    dtype = torch.promote_types(source.points.dtype, reference.points.dtype)
+    (x, x_center, x_square), (y, y_center, y_square) = _about_centroid(source), _about_centroid(reference)
+    unit = ((x_square + y_square) / 2).sqrt() if with_unit else torch.ones_like(x_square)
+    frame = Frame(x_center, y_center, unit, dtype)
+    scale = unit[:, None, None]
+    return replace(source, points=x / scale), replace(reference, points=y / scale), frame
+
+
+def _about_centroid(
+    cloud: Cloud,
+) -> tuple[Float[Tensor, "b n 3"], Float[Tensor, "b 3"], Float[Tensor, "b"]]:
+    points, mask = cloud.points.double(), cloud.mask
+    if mask is not None:
+        points = points.masked_fill(~mask[..., None], 0)  # padding may hold anything, NaN included
+    # The mean of numbers near 10⁶ is only good to 10⁻¹⁰; a second pass about the first mean is exact.
+    center = masked_mean(points, mask)
+    center = center + masked_mean(points - center[:, None], mask)
+    points = points - center[:, None]
+    if mask is not None:
+        points = points.masked_fill(~mask[..., None], 0)
+    return points, center, masked_mean(points.square().sum(-1), mask)

@@ -1,0 +1,38 @@
+"""Φ_S: the SE(3)×SE(3)-transformer on the merged cloud (Sec. 4.2)."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bitr.groups import Field, Rep
+from bitr.layers import DegreeLinear, FieldNorm, Neighborhoods, edges_of
+from bitr.model.blocks import Block, transformer_layer
+from bitr.model.config import BITRConfig
+
+OUTPUT_DEGREES = ((0, 1), (1, 0), (1, 1))
+
+
+class MergedTransformer(nn.Module):
+    """From the merged cloud to one feature each of degree (1,1), (1,0) and (0,1) at every key point."""
+
+    def __init__(self, config: BITRConfig, rep_in: Rep) -> None:
+        super().__init__()
+        self.config = config
+        self.norm = FieldNorm(center=False) if config.normalize else None
+        rep = Rep.two_sided(config.max_degree, config.channels)
+        inputs = [rep_in] + [rep] * (config.num_layers - 1)
+        self.blocks = nn.ModuleList(Block(config, rep_from, rep, sides=2) for rep_from in inputs)
+        rep_out = Rep(dict.fromkeys(OUTPUT_DEGREES, config.channels))
+        self.last = transformer_layer(config, rep, rep_out, sides=2, value_degree=1)
+        self.one_channel = DegreeLinear(rep_out, Rep(dict.fromkeys(OUTPUT_DEGREES, 1)), tied=config.swap)
+
+    def forward(self, z: Float[Tensor, "b l 6"], field: Field) -> Field:
+        around = Neighborhoods.of(z, self.config.num_neighbors)
+        # Key points are spread over the clouds, so that the clouds' own unit, 1 here, suits their distances.
+        edges = edges_of(around, self.config.max_degree, z.new_ones(len(z)) if self.config.smooth else None)
+        if self.norm is not None:
+            field = self.norm(field)
+        for block in self.blocks:
+            field = block(field, edges)
+        return self.one_channel(self.last(field, edges))
