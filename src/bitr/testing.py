@@ -44,7 +44,7 @@ def assert_scale_equivariant(
     reference: Any,
     *,
     tol: float = 1e-6,
-    factors: tuple[float, ...] = (0.3, 2, 50),
+    factors: tuple[float, ...] = (0.3, 2.0, 50.0),
 ) -> None:
     """method(cX, cY) has the same rotation and c times the translation."""
     for factor in factors:

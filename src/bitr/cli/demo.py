@@ -43,7 +43,7 @@ def _laws(model: BITR, shape: torch.Tensor, generator: torch.Generator) -> None:
         laws = law_errors(model.to(dtype), x[None], y[None], generator)
         print(f"{name:8} {laws.bi:8.0e} {laws.swap:8.0e} {laws.scale:8.0e}")
     print(
-        "Δ_bi: both pieces moved, so the answer must move along. Δ_swap: pieces swapped, it must be inverted.\n"
+        "Δ_bi: both pieces moved, so the answer must move along. Δ_swap: pieces swapped, it must invert.\n"
         "Δ_scale: both three times as large, so must be the translation. In units of the piece's size."
     )
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 @cache
-def clebsch_gordan(a: int, b: int, j: int) -> Float64[Tensor, "2a+1 2b+1 2j+1"]:
+def clebsch_gordan(a: int, b: int, j: int) -> Float64[Tensor, "p q m"]:
     r"""Isometry :math:`V_j \to V_a \otimes V_b`: the paper's 𝒬 for one side and one J (App. B).
 
     With :math:`\mathcal{Q} = [Q_{|a-b|} \cdots Q_{a+b}]` this is the decomposition

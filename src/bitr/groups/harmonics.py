@@ -43,7 +43,7 @@ def wigner(rotation: Float[Tensor, "*b 3 3"], degree: int) -> Float[Tensor, "*b 
     for p in range(1, degree + 1):
         table = clebsch_gordan(p - 1, 1, p).to(rotation)
         matrix = torch.einsum("abj,...ac,...bd,cdk->...jk", table, matrix, rotation, table)
-    return matrix
+    return matrix.contiguous()
 
 
 def angular_matrix(harmonic: Float[Tensor, "*b j"], d_out: int, d_in: int) -> Float[Tensor, "*b o i"]:

@@ -33,11 +33,12 @@ def nearest_rotation(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:
     return rotation
 
 
-def singular_gap(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
+def singular_gap(a: Float[Tensor, "*b 3 3"], floor: float = 0.0) -> Float[Tensor, "*b"]:
     r""":math:`(\sigma_2 + \mathrm{sign}(\det a)\,\sigma_3) / \sigma_1`: near 0, no rotation is nearest.
 
-    Between 0 and 2; unchanged by rotations on either side, by transposition and by a positive scale.
+    Between 0 and 2; unchanged by rotations on either side, by transposition and, above the ``floor``
+    below which σ₁ counts as rounding, by a positive scale.
     """
     sigma = torch.linalg.svdvals(a)
     gap = sigma[..., 1] + torch.sign(torch.linalg.det(a)) * sigma[..., 2]
-    return gap / (sigma[..., 0] + torch.finfo(a.dtype).tiny)
+    return gap / sigma[..., 0].clamp_min(max(floor, torch.finfo(a.dtype).tiny))

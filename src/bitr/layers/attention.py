@@ -84,7 +84,7 @@ class TransformerLayer(nn.Module):
             out[o] = sums.reshape(*sums.shape[:2], components(o), -1) @ w
         return out
 
-    def _per_head(self, weights: Float[Tensor, "z q c"]) -> Float[Tensor, "q*z*h c"]:
+    def _per_head(self, weights: Float[Tensor, "z q c"]) -> Float[Tensor, "qzh c"]:
         """Weights as one matrix from (q, z, head) to channels; a head does not see the others' channels."""
         z, q, c = weights.shape
         own = torch.eye(self.heads, dtype=weights.dtype, device=weights.device)

@@ -14,7 +14,7 @@ from bitr.layers.neighbors import gather_neighbors, nearest_neighbors
 SOFTNESS = 0.25
 """Lengths below this part of the unit count as short: there a direction fades instead of jumping."""
 
-Angular = tuple[Float[Tensor, "b n r m k"], ...]
+Angular = tuple[Float[Tensor, "b n _ _ k"], ...]
 """For each input degree i of one side: the matrices A_J(z_vu) of all (o, J), stacked as rows (o, m_o, J)."""
 
 

@@ -18,7 +18,7 @@ from bitr.groups import Degree, Field, Rep, components, swapped
 from bitr.layers.edges import Edges
 from bitr.layers.neighbors import gather_neighbors
 
-Rows = dict[Degree, Float[Tensor, "b n m q k"]]
+Rows = dict[Degree, Float[Tensor, "b n _ _ k"]]
 """T^o: for each output degree, m components by q = (i, J₁, J₂, channel), on every edge."""
 
 
@@ -29,6 +29,7 @@ def num_j(o: int, i: int) -> int:
 
 def angular_rows(field: Field, edges: Edges, degrees: Iterable[Degree]) -> Rows:
     """All A_{J₁} f_v A_{J₂}ᵀ of the neighbours' features, for the given output degrees."""
+    field = {i: field[i] for i in sorted(field)}  # the order of the weights
     packed = torch.cat([value.flatten(2) for value in field.values()], dim=-1)
     at_neighbors = gather_neighbors(packed, edges.index)
     blocks: dict[Degree, list[Tensor]] = {o: [] for o in degrees}

@@ -54,11 +54,12 @@ class BITR(nn.Module):
         x_key, y_key = self.extract(x, y)
         field = self.transform(*merge(x_key, y_key))
         pose = project(field, x_key.points, y_key.points)
+        rounding = torch.finfo(x.points.dtype).eps ** 0.5
         return Solution(
             frame.pose(pose),
             frame.leave(x_key.points, frame.source_center),
             frame.leave(y_key.points, frame.reference_center),
-            singular_gap(correlation(field).detach()),
+            singular_gap(correlation(field).detach(), floor=rounding),
         )
 
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:

@@ -88,7 +88,10 @@ def _read(path: Path) -> tuple[BITRConfig, dict[str, Tensor]]:
             f"{path}: not a bitr checkpoint (format {metadata.get('format')!r}, expected {FORMAT!r})"
         )
     try:
-        config = BITRConfig.from_dict(json.loads(metadata["config"]))
+        values = json.loads(metadata["config"])
+        if not isinstance(values, dict):
+            raise InputError(f"expected settings by name, found {values!r}")
+        config = BITRConfig.from_dict(values)
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: the config inside cannot be used ({error})") from error
     return config, tensors

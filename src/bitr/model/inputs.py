@@ -36,16 +36,16 @@ class Frame:
         return (points * self.unit[:, None, None] + center[:, None]).to(self.dtype)
 
 
-def as_cloud(value: Cloud | Tensor, name: str) -> Cloud:
+def as_cloud(value: object, name: str) -> Cloud:
     """The argument as a cloud whose shapes fit together."""
-    cloud = Cloud(value) if isinstance(value, Tensor) else value
-    if not isinstance(cloud, Cloud):
+    if not isinstance(value, Tensor | Cloud):
         raise InputError(f"{name}: got {type(value).__name__}, expected a (b, n, 3) tensor or a Cloud")
-    points = cloud.points
+    points = value if isinstance(value, Tensor) else value.points
     if points.dim() != 3 or points.shape[-1] != 3:
         raise InputError(f"{name}: got points of shape {tuple(points.shape)}, expected (b, n, 3)")
     if not points.is_floating_point():
         raise InputError(f"{name}: got points of type {points.dtype}, expected floating-point numbers")
+    cloud = Cloud(value) if isinstance(value, Tensor) else value
     for part, tensor, shape in (
         ("normals", cloud.normals, points.shape),
         ("colors", cloud.colors, points.shape),

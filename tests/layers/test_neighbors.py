@@ -1,0 +1,46 @@
+import torch
+from scipy.spatial import cKDTree
+
+from bitr import Rigid
+from bitr.layers import nearest_neighbors
+from bitr.layers import neighbors as neighbors_module
+from tests.conftest import random_points
+
+
+def test_neighbors_are_those_of_a_kd_tree_nearest_first(rng):
+    for d in (3, 6):
+        x = random_points(200, d, rng)
+        index, valid = nearest_neighbors(x, 8)
+        theirs = cKDTree(x[0].numpy()).query(x[0].numpy(), k=9)[1][:, 1:]
+        assert torch.equal(index[0], torch.from_numpy(theirs))
+        assert valid is None
+
+
+def test_neighbors_are_the_same_in_chunks(rng, monkeypatch):
+    x = random_points(100, 3, rng, b=2)
+    whole, _ = nearest_neighbors(x, 5)
+    monkeypatch.setattr(neighbors_module, "ROWS_AT_ONCE", 7)
+    assert torch.equal(nearest_neighbors(x, 5)[0], whole)
+
+
+def test_neighbors_do_not_change_far_from_the_origin(rng):
+    x = random_points(300, 3, rng)
+    far = Rigid.random(rng, size=1e5).act(x)
+    assert torch.equal(nearest_neighbors(far, 10)[0], nearest_neighbors(x, 10)[0])
+
+
+def test_padding_is_never_a_neighbor(rng):
+    x, mask = random_points(30, 3, rng, b=2), torch.ones(2, 30, dtype=torch.bool)
+    mask[1, 6:] = False
+    index, valid = nearest_neighbors(x, 8, mask)
+    assert valid[0].all()
+    assert (index[1, :6][valid[1, :6]] < 6).all()
+    assert (valid[1, :6].sum(-1) == 5).all()
+    assert not valid[1, 6:].any()
+
+
+def test_a_small_cloud_gives_all_its_other_points(rng):
+    index, _ = nearest_neighbors(random_points(5, 3, rng), 24)
+    assert index.shape == (1, 5, 4)
+    for u, row in enumerate(index[0].tolist()):
+        assert sorted([u, *row]) == [0, 1, 2, 3, 4]

@@ -1,0 +1,115 @@
+"""Layers that act on each point: linear maps, Elu, normalisation, radial functions."""
+
+import pytest
+import torch
+
+from bitr import Rigid
+from bitr.groups import Rep, swap, turn
+from bitr.layers import Chebyshev, DegreeLinear, Elu, FieldNorm, Homogeneous, masked_mean
+from tests.conftest import assert_same_field, random_field, random_points
+from tests.layers.cases import make_edges
+from tests.reference.literal import literal_elu
+
+REP = Rep.two_sided(2, 3)
+LAYERS = {
+    "linear": lambda tied: DegreeLinear(REP, REP, tied),
+    "elu": lambda tied: Elu(REP, tied=tied, epsilon=1e-2, leak=0.2),
+    "norm": lambda tied: FieldNorm(center=False),
+    "centred norm": lambda tied: FieldNorm(center=True),
+}
+
+
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS.keys())
+def test_layer_turns_with_the_features(rng, make):
+    layer, f = make(True).double(), random_field(REP, 5, rng)
+    r1, r2 = Rigid.random(rng).rotation, Rigid.random(rng).rotation
+    assert_same_field(layer(turn(f, r1, r2)), turn(layer(f), r1, r2))
+
+
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS.keys())
+def test_layer_commutes_with_the_swap(rng, make):
+    layer, f = make(True).double(), random_field(REP, 5, rng)
+    assert_same_field(layer(swap(f)), swap(layer(f)))
+
+
+@pytest.mark.parametrize("name", ["linear", "elu"])
+def test_untied_layer_does_not_commute_with_the_swap(rng, name):
+    layer, f = LAYERS[name](False).double(), random_field(REP, 5, rng)
+    assert (layer(swap(f))[1, 2] - swap(layer(f))[1, 2]).abs().max() > 1e-3
+
+
+def test_elu_is_the_true_projection_of_the_paper(rng):
+    layer, f = Elu(REP, tied=True, epsilon=1e-15, leak=0.0).double(), random_field(REP, 6, rng)
+    out, mu, nu = layer(f), layer.mu(f), layer.nu(f)
+    for degree in f:
+        literal = torch.stack([literal_elu(a, b) for a, b in zip(mu[degree][0], nu[degree][0], strict=True)])
+        torch.testing.assert_close(out[degree][0], literal, rtol=1e-10, atol=1e-10)
+
+
+def test_elu_keeps_the_scale_degree_of_its_input(rng):
+    layer, f = Elu(REP, tied=True, epsilon=0.0, leak=0.2).double(), random_field(REP, 6, rng)
+    assert_same_field(layer({d: 3 * v for d, v in f.items()}), {d: 3 * v for d, v in layer(f).items()})
+
+
+def test_soft_elu_does_not_jump_where_its_direction_vanishes():
+    """A scalar channel whose F_ν changes its sign: the paper's Elu jumps from F_μ to 0, the soft one not."""
+    rep, jump = Rep({(0, 0): 1}), {}
+    for epsilon in (1e-2, 1e-30):
+        layer = Elu(rep, tied=False, epsilon=epsilon, leak=0.0).double()
+        outputs = []
+        for nu in (1e-9, -1e-9):
+            layer.mu.weights["00"].data.fill_(1.0)
+            layer.nu.weights["00"].data.fill_(nu)
+            outputs.append(layer({(0, 0): torch.ones(1, 1, 1, 1).double()})[0, 0].item())
+        jump[epsilon] = abs(outputs[0] - outputs[1])
+    assert jump[1e-2] < 1e-6
+    assert jump[1e-30] == pytest.approx(1.0)
+
+
+def test_elu_of_zero_features_has_a_finite_gradient():
+    layer = Elu(REP, tied=True, epsilon=1e-12, leak=0.2).double()
+    f = {d: torch.zeros(1, 2, (2 * d[0] + 1) * (2 * d[1] + 1), 3).double().requires_grad_() for d in REP}
+    sum(v.sum() for v in layer(f).values()).backward()
+    assert all(v.grad.isfinite().all() for v in f.values())
+
+
+def test_norm_brings_every_degree_to_size_one_and_ignores_padding(rng):
+    f = {d: 100 * v for d, v in random_field(REP, 8, rng).items()}
+    mask = torch.arange(8)[None] < 5
+    out = FieldNorm(center=False)(f, mask)
+    for degree, value in out.items():
+        size = value[:, :5].square().mean().sqrt()
+        assert float(size) == pytest.approx(1.0, abs=1e-3), degree
+    alone = FieldNorm(center=False)({d: v[:, :5] for d, v in f.items()})
+    assert_same_field({d: v[:, :5] for d, v in out.items()}, alone)
+
+
+def test_masked_mean_is_the_mean_of_the_real_points(rng):
+    x, mask = random_points(8, 3, rng), torch.arange(8)[None] < 5
+    torch.testing.assert_close(masked_mean(x, mask), x[:, :5].mean(1))
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("sides", [1, 2])
+def test_paper_radial_functions_have_their_scale_degree(rng, sides, degree):
+    radial = Homogeneous(sides, 8, degree).double()
+    x = random_points(9, 3 * sides, rng)
+    h, larger = radial(make_edges(x, 1, "paper")), radial(make_edges(5 * x, 1, "paper"))
+    torch.testing.assert_close(larger, 5**degree * h)
+
+
+def test_paper_radial_function_of_one_distance_is_a_constant():
+    """What the paper's Φ_E sees of a distance: LayerNorm(r·w) = LayerNorm(w)."""
+    radial = Homogeneous(1, 8, degree=0).double()
+    values = radial.trunk(torch.tensor([[0.1], [1.0], [30.0]]).double())
+    torch.testing.assert_close(values[0], values[1], atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(values[2], values[1], atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Chebyshev(2, 4), lambda: Homogeneous(2, 8, 0)], ids=["ours", "paper"]
+)
+def test_swapping_the_sides_permutes_the_radial_functions(rng, make):
+    radial, z = make().double(), random_points(9, 6, rng)
+    h = radial(make_edges(z, 1))
+    torch.testing.assert_close(radial(make_edges(z.roll(3, dims=-1), 1)), h[:, :, radial.swap_order])

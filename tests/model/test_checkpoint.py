@@ -1,0 +1,119 @@
+"""Checkpoints: what was saved comes back, and every other file is refused in one sentence."""
+
+import json
+import pickle
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import bitr
+from bitr import BITR, BITRConfig, InputError
+from bitr.testing import SETTINGS, example_pair
+
+CONFIG = BITRConfig(num_keypoints=4, channels=2, num_layers=1)
+X, Y = example_pair(0, 30, SETTINGS[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_loaded_model_gives_the_same_pose_in_the_same_precision(tmp_path, dtype):
+    model = BITR(CONFIG).to(dtype).eval()
+    loaded = bitr.load(bitr.save(model, tmp_path / "m.safetensors"))
+    assert loaded.config == CONFIG
+    assert next(loaded.parameters()).dtype == dtype
+    assert torch.equal(loaded(X, Y).matrix(), model(X, Y).matrix())
+
+
+def test_a_folder_is_a_checkpoint_too(tmp_path):
+    path = bitr.save(BITR(CONFIG), tmp_path)
+    assert path == tmp_path / "model.safetensors"
+    assert bitr.load(str(tmp_path)).config == CONFIG
+
+
+def test_saving_again_replaces_the_file_and_leaves_nothing_else(tmp_path):
+    for _ in range(2):
+        bitr.save(BITR(CONFIG), tmp_path / "m.safetensors")
+    assert [f.name for f in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    from bitr.model import checkpoint
+
+    path = bitr.save(BITR(CONFIG), tmp_path / "m.safetensors")
+    before = path.read_bytes()
+
+    def full_disk(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        bitr.save(BITR(CONFIG), path)
+    assert path.read_bytes() == before
+    assert [f.name for f in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def _saved(folder):
+    return bitr.save(BITR(CONFIG), folder / "m.safetensors")
+
+
+def _rewritten(folder, metadata=None, **changes):
+    path = _saved(folder)
+    tensors = {**load_file(path), **changes}
+    default = {"format": "bitr-1", "config": json.dumps(CONFIG.to_dict())}
+    save_file(
+        {k: v for k, v in tensors.items() if v is not None}, path, default if metadata is None else metadata
+    )
+    return path
+
+
+def _bytes(folder, change):
+    path = _saved(folder)
+    path.write_bytes(change(path.read_bytes()))
+    return path
+
+
+WEIGHT = "extract.last.skip.weights.00"
+BAD_FILES = {
+    "missing": (lambda f: f / "nothing", "no such file or folder, and no such weights come with bitr"),
+    "an empty folder": (lambda f: f, "no such file or folder"),
+    "empty": (lambda f: _bytes(f, lambda b: b""), "not a readable safetensors file"),
+    "truncated": (lambda f: _bytes(f, lambda b: b[: len(b) // 2]), "not a readable safetensors file"),
+    "a huge header": (lambda f: _bytes(f, lambda b: b"\xff" * 8 + b[8:]), "not a readable safetensors file"),
+    "a pickle": (lambda f: _bytes(f, lambda b: pickle.dumps({"a": 1})), "not a readable safetensors file"),
+    "another project's": (lambda f: _rewritten(f, metadata={"format": "pt"}), "not a bitr checkpoint"),
+    "no config": (lambda f: _rewritten(f, metadata={"format": "bitr-1"}), "not a bitr checkpoint"),
+    "a broken config": (
+        lambda f: _rewritten(f, metadata={"format": "bitr-1", "config": "{"}),
+        "the config inside cannot be used",
+    ),
+    "an unknown setting": (
+        lambda f: _rewritten(f, metadata={"format": "bitr-1", "config": '{"chanels": 4}'}),
+        "unknown model setting 'chanels'; did you mean 'channels'",
+    ),
+    "a config of the wrong kind": (
+        lambda f: _rewritten(f, metadata={"format": "bitr-1", "config": "[1]"}),
+        "the config inside cannot be used",
+    ),
+    "a missing weight": (lambda f: _rewritten(f, **{WEIGHT: None}), "the weights do not fit the config"),
+    "a foreign weight": (lambda f: _rewritten(f, foreign=torch.ones(3)), r"first foreign: found \(3,\)"),
+    "a weight of another shape": (lambda f: _rewritten(f, **{WEIGHT: torch.ones(1, 1)}), r"found \(1, 1\)"),
+    "a NaN": (
+        lambda f: _rewritten(f, **{WEIGHT: torch.full((4, 4), float("nan"))}),
+        "are NaN or infinite; the file is damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_file_that_is_no_checkpoint_is_refused_by_name(tmp_path, name):
+    make, message = BAD_FILES[name]
+    path = make(tmp_path)
+    with pytest.raises(InputError, match=message) as error:
+        bitr.load(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_saving_into_a_missing_folder_names_the_folder(tmp_path):
+    with pytest.raises(InputError, match="does not exist; make it first"):
+        bitr.save(BITR(CONFIG), tmp_path / "nowhere" / "m.safetensors")

@@ -1,0 +1,178 @@
+"""The laws of the whole model with random weights: the table of ``python -m bitr.testing``, and more."""
+
+import pytest
+import torch
+
+from bitr import BITR, BITRConfig, Cloud, Rigid
+from bitr.groups import rotation_angle
+from bitr.testing import (
+    SEEDS,
+    SETTINGS,
+    as_rigid,
+    assert_bi_equivariant,
+    assert_permutation_invariant,
+    assert_scale_equivariant,
+    assert_swap_equivariant,
+    example_pair,
+    measured_laws,
+    pose_gap,
+    untrained_model,
+    worst,
+)
+
+PLAIN = SETTINGS[0]
+FAR = next(setting for setting in SETTINGS if setting.distance > 1)
+KINDS = ("default", "paper")
+
+
+@pytest.fixture
+def pair() -> tuple[torch.Tensor, torch.Tensor]:
+    return example_pair(seed=0, n=150, setting=PLAIN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_the_pose_moves_with_the_clouds_inverts_with_a_swap_and_scales_with_them(setting):
+    laws = worst([laws for _, _, laws in measured_laws(setting)])
+    print(setting, laws)
+    if setting.weights == torch.float64:
+        assert max(laws.bi, laws.swap, laws.scale) <= 1e-8
+    elif setting.config == "default":
+        assert laws.bi <= 1e-4
+        assert max(laws.swap, laws.scale) <= 1e-5
+    else:  # the paper's key points start close together, and in float32 their differences are rounding
+        assert max(laws.swap, laws.scale) <= 1e-4
+
+
+@pytest.mark.parametrize("distance", [1.0, 1e6])
+def test_float32_error_is_small_beside_the_translation_itself(distance):
+    """‖t − t'‖ / ‖t'‖ as in the paper's Δ, besides the displacement that ``pose_gap`` measures."""
+    model, rng = untrained_model("default", 0, torch.float32), torch.Generator().manual_seed(1)
+    x, y = example_pair(0, 200, FAR if distance > 1 else PLAIN)
+    g1, g2 = Rigid.random(rng, size=distance), Rigid.random(rng, size=distance)
+    with torch.inference_mode():
+        expected = (g2 @ model(x, y) @ g1.inverse()).translation
+        actual = model(g1.act(x), g2.act(y)).translation
+    assert (actual - expected).norm() / expected.norm() <= 1e-4
+
+
+@pytest.mark.parametrize("factor", [1e-4, 0.3, 2.3, 1e4])
+def test_any_factor_scales_the_translation_and_nothing_else(pair, factor):
+    for kind in KINDS:
+        model = untrained_model(kind, 1, torch.float64)
+        assert_scale_equivariant(model, *pair, tol=1e-8, factors=(factor,))
+
+
+@pytest.mark.parametrize("max_degree", [1, 2, 3])
+def test_laws_hold_for_higher_degrees(max_degree):
+    config = BITRConfig(max_degree=max_degree, num_keypoints=8, num_neighbors=6, channels=2, num_layers=1)
+    model = BITR(config).double()
+    x, y = example_pair(0, 40, PLAIN)
+    with torch.no_grad():
+        assert_bi_equivariant(model, x, y, tol=1e-8, trials=1)
+        assert_swap_equivariant(model, x, y, tol=1e-8)
+        assert_scale_equivariant(model, x, y, tol=1e-8)
+    pose = model(x, y)
+    (pose.rotation.sum() + pose.translation.sum()).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_laws_hold_for_weights_far_from_their_start(pair, kind):
+    model = untrained_model(kind, 2, torch.float64)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(1.3).add_(0.05 * torch.randn_like(p))
+        assert_bi_equivariant(model, *pair, tol=1e-7)
+        assert_swap_equivariant(model, *pair, tol=1e-7)
+        assert_scale_equivariant(model, *pair, tol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_laws_hold_with_normals_and_colors(rng, pair, kind):
+    make = BITRConfig.paper if kind == "paper" else BITRConfig
+    model = BITR(make(normals=True, colors=True)).double()
+    x, y = (_with_features(points, rng) for points in pair)
+    with torch.no_grad():
+        assert_bi_equivariant(model, x, y, tol=1e-8)
+        assert_swap_equivariant(model, x, y, tol=1e-8)
+        assert_scale_equivariant(model, x, y, tol=1e-8)
+        assert_permutation_invariant(model, x, y, tol=1e-8)
+        other = Cloud(x.points, x.normals, 1 - x.colors)
+        assert pose_gap(as_rigid(model(other, y)), as_rigid(model(x, y)), x) > 1e-3, "colours are not used"
+
+
+def _with_features(points: torch.Tensor, rng: torch.Generator) -> Cloud:
+    normals = torch.randn(points.shape, generator=rng, dtype=points.dtype)
+    colors = torch.rand(points.shape, generator=rng, dtype=points.dtype)
+    return Cloud(points, normals / normals.norm(dim=-1, keepdim=True), colors)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_the_points_does_not_matter(pair, kind):
+    assert_permutation_invariant(untrained_model(kind, 0, torch.float64), *pair, tol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clouds_of_different_sizes_batched_with_a_mask_give_the_same_poses_as_one_by_one(rng, kind):
+    """Also with clouds smaller than the number of neighbours, and with rubbish in the padding."""
+    model = untrained_model(kind, 0, torch.float64)
+    pairs = [example_pair(seed, n, PLAIN) for seed, n in enumerate((90, 10, 40))]
+    batch = model(_padded([x for x, _ in pairs]), _padded([y for _, y in pairs]))
+    for i, (x, y) in enumerate(pairs):
+        alone = as_rigid(model(x, y))
+        assert pose_gap(as_rigid(batch[i : i + 1]), alone, x) < 1e-10
+
+
+def _padded(clouds: list[torch.Tensor]) -> Cloud:
+    n = max(cloud.shape[1] for cloud in clouds)
+    points = torch.full((len(clouds), n, 3), float("nan"), dtype=torch.float64)
+    mask = torch.zeros(len(clouds), n, dtype=torch.bool)
+    for i, cloud in enumerate(clouds):
+        points[i, : cloud.shape[1]], mask[i, : cloud.shape[1]] = cloud[0], True
+    return Cloud(points, mask=mask)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_complete_matching_recovers_the_motion_without_training(seed):
+    """U-BITR, Y = gX: to 0.01° in float32, to rounding in float64."""
+    rng = torch.Generator().manual_seed(seed)
+    x, _ = example_pair(seed, 500, PLAIN)
+    truth, order = Rigid.random(rng, 1), torch.randperm(500, generator=rng)
+    y = truth.act(x)[:, order]
+    for dtype, degrees in ((torch.float32, 0.01), (torch.float64, 1e-8)):
+        with torch.inference_mode():
+            found = untrained_model("default", seed, dtype).complete_match(x.to(dtype), y.to(dtype))
+        angle = rotation_angle(found.rotation.double() @ truth.rotation.mT) * 180 / torch.pi
+        assert angle.item() <= degrees
+        assert pose_gap(as_rigid(found), truth, x) <= degrees
+
+
+def test_complete_matching_holds_for_the_papers_construction(pair):
+    x, _ = pair
+    truth = Rigid.random(torch.Generator().manual_seed(3), 1)
+    found = untrained_model("paper", 0, torch.float64).complete_match(x, truth.act(x))
+    assert pose_gap(as_rigid(found), truth, x) <= 1e-8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_swap_only_the_swap_law_is_lost(pair, kind):
+    make = BITRConfig.paper if kind == "paper" else BITRConfig
+    model = BITR(make(swap=False)).double()
+    with torch.no_grad():
+        assert_bi_equivariant(model, *pair, tol=1e-8)
+        assert_scale_equivariant(model, *pair, tol=1e-8)
+        with pytest.raises(AssertionError, match="swap-equivariance is broken"):
+            assert_swap_equivariant(model, *pair, tol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_scale_only_the_scale_law_is_lost(pair, kind):
+    make = BITRConfig.paper if kind == "paper" else BITRConfig
+    model = BITR(make(scale=False)).double()
+    with torch.no_grad():
+        assert_bi_equivariant(model, *pair, tol=1e-8)
+        assert_swap_equivariant(model, *pair, tol=1e-8)
+        with pytest.raises(AssertionError, match="scale-equivariance"):
+            assert_scale_equivariant(model, *pair, tol=1e-3)

@@ -1,0 +1,73 @@
+"""Imports point one way: a folder may use those above it in this list, never those below."""
+
+import ast
+from pathlib import Path
+
+import bitr
+
+ORDER = [
+    "errors",
+    "groups",
+    "layers",
+    "model",
+    "io",
+    "data",
+    "refine",
+    "training",
+    "evaluation",
+    "app",
+    "testing",
+    "cli",
+]
+ROOT = Path(bitr.__file__).parent
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The parts of bitr that a file imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import hides its direction"
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "bitr" and len(parts) > 1 and parts[1] in ORDER:
+                found.add(parts[1])
+    return found
+
+
+def upward_imports(root: Path) -> list[str]:
+    wrong = []
+    for path in root.rglob("*.py"):
+        part = path.relative_to(root).parts[0].removesuffix(".py")
+        if part in ("__init__", "__main__"):
+            continue
+        assert part in ORDER, f"{path} lies in a part of the package that has no place in the order"
+        wrong += [
+            f"{part} imports {other}"
+            for other in imported_parts(path)
+            if ORDER.index(other) > ORDER.index(part)
+        ]
+    return wrong
+
+
+def test_no_folder_imports_upwards():
+    assert upward_imports(ROOT) == []
+
+
+def test_an_upward_import_would_be_found(tmp_path):
+    (tmp_path / "groups").mkdir()
+    (tmp_path / "groups" / "bad.py").write_text("def f():\n    from bitr.model import BITR\n")
+    assert upward_imports(tmp_path) == ["groups imports model"]
+
+
+def test_only_one_file_knows_e3nn():
+    users = [
+        p.relative_to(ROOT).as_posix()
+        for p in ROOT.rglob("*.py")
+        if "from e3nn" in p.read_text(encoding="utf-8")
+    ]
+    assert users == ["groups/clebsch_gordan.py"]
