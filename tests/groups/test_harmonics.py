@@ -41,6 +41,15 @@ def test_harmonics_are_smooth_at_zero():
     assert torch.autograd.gradcheck(lambda v: torch.cat(solid_harmonics(v, 4), -1), v)
 
 
+def test_tables_first_needed_during_inference_serve_training_too():
+    clebsch_gordan.cache_clear()
+    with torch.inference_mode():
+        solid_harmonics(torch.ones(1, 3).double(), 2)
+    v = torch.ones(1, 3, dtype=torch.float64, requires_grad=True)
+    angular_matrix(solid_harmonics(v, 2)[2], 1, 1).sum().backward()
+    assert v.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("degree", DEGREES)
 def test_wigner_matrices_are_an_orthogonal_representation(rng, degree):
     a, b = Rigid.random(rng).rotation, Rigid.random(rng).rotation

@@ -4,7 +4,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from bitr import Rigid
-from bitr.groups import nearest_rotation, rotation_angle, singular_gap
+from bitr.groups import nearest_rotation, nearest_rotation_and_gap, rotation_angle
 
 
 def random_matrix(rng, *shape):
@@ -37,7 +37,7 @@ def test_nearest_rotation_of_the_transpose_is_the_transpose(rng):
     torch.testing.assert_close(nearest_rotation(a.mT), nearest_rotation(a).mT)
 
 
-@pytest.mark.parametrize("factor", [1e-6, 3.0, 1e9])
+@pytest.mark.parametrize("factor", [1e-3, 3.0, 1e9])
 def test_nearest_rotation_is_unchanged_by_a_positive_scale(rng, factor):
     a = random_matrix(rng, 9)
     torch.testing.assert_close(nearest_rotation(factor * a), nearest_rotation(a))
@@ -71,12 +71,18 @@ def test_rotation_angle_agrees_with_scipy_down_to_tiny_angles(rng):
         assert float(angle) == pytest.approx(scale, rel=1e-6)
 
 
-def test_singular_gap_closes_exactly_where_the_rotation_is_lost(rng):
+def singular_gap(a):
+    return nearest_rotation_and_gap(a)[1]
+
+
+def test_singular_gap_closes_exactly_where_the_rotation_is_lost():
     open_gap = torch.diag(torch.tensor([3.0, 2.0, 1.0])).double()
     closed = torch.diag(torch.tensor([3.0, 1.0, -1.0])).double()
-    assert float(singular_gap(open_gap)) == pytest.approx(1.0)
-    assert float(singular_gap(closed)) == pytest.approx(0.0)
-    assert float(singular_gap(torch.zeros(3, 3).double())) == 0
+    assert singular_gap(open_gap).item() == pytest.approx(3 / 14**0.5)
+    assert singular_gap(torch.eye(3).double()).item() == pytest.approx(2 / 3**0.5)
+    assert singular_gap(closed).item() == pytest.approx(0.0)
+    assert singular_gap(torch.zeros(3, 3).double()).item() == 0
+    assert singular_gap(1e-12 * open_gap).item() < 1e-3, "rounding is not a direction"
 
 
 def test_singular_gap_is_unchanged_by_rotations_transposition_and_scale(rng):

@@ -140,7 +140,7 @@ def test_a_neighbor_that_enters_does_not_make_the_output_jump(rng):
             edges = make_edges(moved, 1, kind)
             assert (int(fifth) in edges.index[0, 0].tolist()) == (step < 0)
             outputs.append(layer(f, edges)[1, 0][0, 0])
-        jumps[kind] = float((outputs[0] - outputs[1]).norm())
+        jumps[kind] = (outputs[0] - outputs[1]).norm().item()
     assert jumps["default"] < 1e-5
     assert jumps["paper"] > 1e-3
 

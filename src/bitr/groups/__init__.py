@@ -5,7 +5,7 @@ from bitr.groups.cloud import Cloud
 from bitr.groups.harmonics import angular_matrix, solid_harmonics, wigner
 from bitr.groups.representation import Degree, Field, Rep, components, swap, swapped, turn
 from bitr.groups.rigid import Rigid
-from bitr.groups.rotation import nearest_rotation, rotation_angle, singular_gap
+from bitr.groups.rotation import nearest_rotation, nearest_rotation_and_gap, rotation_angle
 
 __all__ = [
     "Cloud",
@@ -17,8 +17,8 @@ __all__ = [
     "clebsch_gordan",
     "components",
     "nearest_rotation",
+    "nearest_rotation_and_gap",
     "rotation_angle",
-    "singular_gap",
     "solid_harmonics",
     "swap",
     "swapped",

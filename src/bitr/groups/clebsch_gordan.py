@@ -13,6 +13,7 @@ from torch import Tensor
 
 
 @cache
+@torch.inference_mode(False)  # a table first needed during inference must serve training later
 def clebsch_gordan(a: int, b: int, j: int) -> Float64[Tensor, "p q m"]:
     r"""Isometry :math:`V_j \to V_a \otimes V_b`: the paper's 𝒬 for one side and one J (App. B).
 

@@ -10,6 +10,7 @@ from bitr.groups.clebsch_gordan import clebsch_gordan
 
 
 @cache
+@torch.inference_mode(False)
 def _raising_constant(degree: int) -> Float64[Tensor, "..."]:
     """Clebsch-Gordan table that takes (Y_{degree-1}, v) to Y_degree, scaled to give |Y(û)| = 1."""
     table = clebsch_gordan(degree - 1, 1, degree)

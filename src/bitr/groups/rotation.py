@@ -27,18 +27,18 @@ def nearest_rotation(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:
     Unique when :math:`\sigma_2 > \sigma_3`; unchanged by a positive scale. The gradient is that of the
     projection (roma), finite also where singular values coincide.
     """
-    size = a.detach().square().sum((-2, -1), keepdim=True).sqrt()
-    floor = torch.finfo(a.dtype).eps  # an all-zero ``a`` must not turn the gradient into infinity
-    rotation: Tensor = roma.special_procrustes(a / size.clamp_min(floor))
-    return rotation
+    return nearest_rotation_and_gap(a)[0]
 
 
-def singular_gap(a: Float[Tensor, "*b 3 3"], floor: float = 0.0) -> Float[Tensor, "*b"]:
-    r""":math:`(\sigma_2 + \mathrm{sign}(\det a)\,\sigma_3) / \sigma_1`: near 0, no rotation is nearest.
+def nearest_rotation_and_gap(
+    a: Float[Tensor, "*b 3 3"],
+) -> tuple[Float[Tensor, "*b 3 3"], Float[Tensor, "*b"]]:
+    r"""The nearest rotation, and the gap :math:`\sigma_2 + \mathrm{sign}(\det a)\,\sigma_3` over ‖a‖.
 
-    Between 0 and 2; unchanged by rotations on either side, by transposition and, above the ``floor``
-    below which σ₁ counts as rounding, by a positive scale.
+    Near 0 the rotation is not determined: no rotation is nearest. The gap is at most 2/√3, has no gradient,
+    and is unchanged by rotations on either side, by transposition and by a positive scale.
     """
-    sigma = torch.linalg.svdvals(a)
-    gap = sigma[..., 1] + torch.sign(torch.linalg.det(a)) * sigma[..., 2]
-    return gap / sigma[..., 0].clamp_min(max(floor, torch.finfo(a.dtype).tiny))
+    size = a.detach().square().sum((-2, -1), keepdim=True).sqrt()
+    floor = torch.finfo(a.dtype).eps ** 0.5  # what is smaller is rounding, and has no direction
+    rotation, signed = roma.special_procrustes(a / size.clamp_min(floor), return_singular_values=True)
+    return rotation, (signed[..., 1] + signed[..., 2]).detach()

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.groups import Cloud, Rigid, singular_gap
+from bitr.groups import Cloud, Rigid
 from bitr.model.config import BITRConfig
 from bitr.model.inputs import Frame, as_cloud, centered, check_pair
 from bitr.model.keypoints import KeyPointNetwork
 from bitr.model.merge import merge, merged_rep
-from bitr.model.projection import correlation, project
+from bitr.model.projection import project
 from bitr.model.transformer import MergedTransformer
 
 
@@ -53,13 +53,12 @@ class BITR(nn.Module):
         x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
         x_key, y_key = self.extract(x, y)
         field = self.transform(*merge(x_key, y_key))
-        pose = project(field, x_key.points, y_key.points)
-        rounding = torch.finfo(x.points.dtype).eps ** 0.5
+        pose, gap = project(field, x_key.points, y_key.points)
         return Solution(
             frame.pose(pose),
             frame.leave(x_key.points, frame.source_center),
             frame.leave(y_key.points, frame.reference_center),
-            singular_gap(correlation(field).detach(), floor=rounding),
+            gap,
         )
 
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:

@@ -14,8 +14,9 @@ from bitr.layers import Edges, Neighborhoods, edges_of, masked_mean
 from bitr.model.blocks import Block, transformer_layer
 from bitr.model.config import BITRConfig
 
-INITIAL_TEMPERATURE = 2.0
-"""Logits of this standard deviation: a key point starts as the mean of a few points, not as the centroid."""
+INITIAL_TEMPERATURE = 1.0
+"""Standard deviation of the logits: enough to spread the key points, so that they start as means of regions
+rather than at the centroid; larger values pick single points, which made learning slower."""
 
 
 @dataclass(frozen=True)
