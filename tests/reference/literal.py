@@ -52,12 +52,13 @@ def literal_layer(
     """Eqs. Bi-SE3-layer, SE3-attention and bi-query for one cloud (n, d) with features (n, m, c)."""
     heads = layer.heads
     query = {
-        o: torch.einsum("nmc,cd->nmd", field[o], layer.query.weights[layer.query._key(o)]) for o in field
+        o: torch.einsum("nmc,cd->nmd", field[o], layer.query.weights[layer.query._key(o)])
+        for o in layer.query.degrees
     }
     out = {o: [] for o in layer.rep_out}
     for u in range(len(points)):
         logits, values = [], []
-        for v in edges.index[0, u].tolist():
+        for v in edges.index[u].tolist():
             z = points[v] - points[u]
             sides = list(z.reshape(-1, 3) / (unit or 1))
             lengths = [(s.square().sum() + (SOFTNESS**2 if unit else 0)).sqrt() for s in sides]
@@ -82,7 +83,7 @@ def literal_layer(
             values.append(value)
         weight = torch.stack(logits).exp()
         if unit:
-            distance = (points[edges.index[0, u]] - points[u]).norm(dim=-1)
+            distance = (points[edges.index[u]] - points[u]).norm(dim=-1)
             weight = weight * (1 - (distance / distance.max()) ** 2)[:, None] ** 2
             alpha = weight / (1 + weight.sum(0))
         else:

@@ -54,3 +54,23 @@ def angular_matrix(harmonic: Float[Tensor, "*b j"], d_out: int, d_in: int) -> Fl
     """
     j = (harmonic.shape[-1] - 1) // 2
     return torch.einsum("oij,...j->...oi", clebsch_gordan(d_out, d_in, j).to(harmonic), harmonic)
+
+
+@cache
+@torch.inference_mode(False)
+def angular_table(max_degree: int) -> Float64[Tensor, "r m y"]:
+    """All A_J of degrees up to ``max_degree``: rows (o, m_o, i, J), columns (i, m_i), harmonics (J, m_J).
+
+    Contracted with the harmonics of a direction it gives, for every o, the matrices of all (i, J) that
+    reach o, each acting on the components of its own i and zero on the others.
+    """
+    degrees = range(max_degree + 1)
+    columns, harmonics = (max_degree + 1) ** 2, (2 * max_degree + 1) ** 2
+    blocks = []
+    for o in degrees:
+        paths = [(i, j) for i in degrees for j in range(abs(o - i), o + i + 1)]
+        block = torch.zeros(2 * o + 1, len(paths), columns, harmonics, dtype=torch.float64)
+        for row, (i, j) in enumerate(paths):
+            block[:, row, i**2 : (i + 1) ** 2, j**2 : (j + 1) ** 2] = clebsch_gordan(o, i, j)
+        blocks.append(block.flatten(0, 1))
+    return torch.cat(blocks)

@@ -2,10 +2,10 @@
 
 from bitr.layers.activation import Elu
 from bitr.layers.attention import TransformerLayer
-from bitr.layers.edges import Edges, Neighborhoods, edges_of
+from bitr.layers.edges import Edges, Neighborhoods, edges_of, gather_neighbors
 from bitr.layers.kernel import KernelWeights
 from bitr.layers.linear import DegreeLinear
-from bitr.layers.neighbors import gather_neighbors, nearest_neighbors
+from bitr.layers.neighbors import nearest_neighbors
 from bitr.layers.normalization import FieldNorm, masked_mean
 from bitr.layers.radial import Chebyshev, Homogeneous, Radial
 

@@ -1,51 +1,60 @@
-"""The geometry of a cloud's neighbourhoods: computed once, used by every layer and by keys and values."""
+"""The geometry of a cloud's neighbourhoods: computed once, used by every layer and by keys and values.
+
+The points of all clouds of a batch stand in one row of length N = b·n, their neighbours last: (…, N, k).
+Element-wise work then runs over long contiguous rows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bitr.groups import angular_matrix, solid_harmonics
-from bitr.layers.neighbors import gather_neighbors, nearest_neighbors
+from bitr.groups import angular_table, solid_harmonics
+from bitr.layers.neighbors import nearest_neighbors
 
 SOFTNESS = 0.25
 """Lengths below this part of the unit count as short: there a direction fades instead of jumping."""
-
-Angular = tuple[Float[Tensor, "b n _ _ k"], ...]
-"""For each input degree i of one side: the matrices A_J(z_vu) of all (o, J), stacked as rows (o, m_o, J)."""
 
 
 @dataclass(frozen=True)
 class Neighborhoods:
     """For each point u its nearest other points v and the offsets z_vu = z_v − z_u."""
 
-    index: Int[Tensor, "b n k"]
-    valid: Bool[Tensor, "b n k"] | None
-    offset: Float[Tensor, "b n d k"]
+    index: Int[Tensor, "N k"]
+    """Into the points of the whole batch."""
+    valid: Bool[Tensor, "N k"] | None
+    offset: Float[Tensor, "d N k"]
+    batch: int
 
     @classmethod
     def of(
         cls, points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None = None
     ) -> Neighborhoods:
-        index, valid = nearest_neighbors(points.detach(), k, mask)
-        return cls(index, valid, gather_neighbors(points, index) - points[..., None])
+        b, n, _ = points.shape
+        index, valid = nearest_neighbors(points, k, mask)
+        first = torch.arange(0, b * n, n, device=points.device)
+        index = (index + first[:, None, None]).flatten(0, 1)
+        rows = points.flatten(0, 1).mT.contiguous()
+        offset = gather_neighbors(rows, index) - rows[..., None]
+        return cls(index, None if valid is None else valid.flatten(0, 1), offset, b)
 
-    def farthest_square(self) -> Float[Tensor, "b n"]:
+    def farthest_square(self) -> Float[Tensor, "N"]:
         """Square of the distance to the farthest neighbour; 0 for padding."""
-        squares = self.offset.square().sum(2)
+        squares = self.offset.square().sum(0)
         if self.valid is not None:
             squares = squares.masked_fill(~self.valid, 0)
         return squares.amax(-1)
 
     def mean_reach(self) -> Float[Tensor, "b"]:
-        """Mean over the points of the distance to the farthest neighbour: a length of scale degree 1."""
-        reach = _root(self.farthest_square())
+        """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1."""
+        reach = _root(self.farthest_square()).unflatten(0, (self.batch, -1))
         if self.valid is None:
             return reach.mean(-1)
-        counted = self.valid.any(-1)
+        counted = self.valid.any(-1).unflatten(0, (self.batch, -1))
         return (reach * counted).sum(-1) / counted.sum(-1)
 
 
@@ -53,34 +62,48 @@ class Neighborhoods:
 class Edges:
     """What a layer knows of the pairs (u, v): 3-D clouds have one side, the merged 6-D cloud has two."""
 
-    index: Int[Tensor, "b n k"]
-    valid: Bool[Tensor, "b n k"] | None
-    lengths: Float[Tensor, "b n sides k"]
-    angular: tuple[Angular, ...]
-    envelope: Float[Tensor, "b n k"] | None
+    index: Int[Tensor, "N k"]
+    valid: Bool[Tensor, "N k"] | None
+    lengths: Float[Tensor, "sides N k"]
+    directions: Float[Tensor, "sides 3 N k"]
+    envelope: Float[Tensor, "N k"] | None
+    max_degree: int
+    radial_functions: dict[int, Tensor] = field(default_factory=dict, repr=False)
+    """Kept by ``Chebyshev`` for the next layer: they are the same for all."""
 
     @property
     def sides(self) -> int:
-        return len(self.angular)
+        return len(self.directions)
+
+    @cached_property
+    def angular(self) -> Float[Tensor, "sides E r m"]:
+        """For every edge the matrices A_J(z_vu) of all (o, i, J): rows (o, m_o, i, J) by columns (i, m_i)."""
+        harmonics = solid_harmonics(self.directions.flatten(2).mT, 2 * self.max_degree)
+        table = angular_table(self.max_degree).to(self.directions)
+        return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
 
 
 def edges_of(around: Neighborhoods, max_degree: int, unit: Float[Tensor, "b"] | None) -> Edges:
-    r"""Lengths and angular matrices of the offsets, side by side.
+    r"""Lengths and directions of the offsets, side by side.
 
     With a ``unit`` the geometry is smooth in the points: lengths are in that unit, directions are
     :math:`z/\sqrt{\|z\|^2 + \delta^2}`, which only multiplies the radial function of each J by a power of
     :math:`\|z\|/\sqrt{\|z\|^2 + \delta^2}`, and the envelope :math:`(1 - \|z\|^2/d^2)^2` falls to 0 at the
     distance d of the farthest neighbour, where points enter and leave. Without, all is as in the paper.
     """
-    sides = around.offset.unflatten(2, (-1, 3))
-    smooth = unit is not None
+    sides = around.offset.unflatten(0, (-1, 3))
     if unit is not None:
-        sides = sides / unit[:, None, None, None, None]
-    squares = sides.square().sum(3)
-    lengths = (squares + SOFTNESS**2).sqrt() if smooth else _root(squares)
-    directions = (sides / lengths[:, :, :, None]).movedim(3, -1)
-    angular = tuple(_angular(directions[:, :, side], max_degree) for side in range(sides.shape[2]))
-    return Edges(around.index, around.valid, lengths, angular, _envelope(around) if smooth else None)
+        each = unit.repeat_interleave(sides.shape[2] // around.batch)
+        sides = sides / each[:, None]
+    squares = sides.square().sum(1)
+    lengths = _root(squares) if unit is None else (squares + SOFTNESS**2).sqrt()
+    envelope = None if unit is None else _envelope(around)
+    return Edges(around.index, around.valid, lengths, sides / lengths[:, None], envelope, max_degree)
+
+
+def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "N k"]) -> Float[Tensor, "f N k"]:
+    """The values at each point's neighbours."""
+    return rows.index_select(1, index.flatten()).unflatten(1, index.shape)
 
 
 def _root(squares: Tensor) -> Tensor:
@@ -88,20 +111,7 @@ def _root(squares: Tensor) -> Tensor:
     return (squares + torch.finfo(squares.dtype).tiny).sqrt()
 
 
-def _angular(direction: Float[Tensor, "b n k 3"], max_degree: int) -> Angular:
-    harmonics = solid_harmonics(direction, 2 * max_degree)
-    degrees = range(max_degree + 1)
-    stacked = []
-    for i in degrees:
-        blocks = []
-        for o in degrees:
-            matrices = [angular_matrix(harmonics[j], o, i) for j in range(abs(o - i), o + i + 1)]
-            blocks.append(torch.stack(matrices, dim=-2).flatten(-3, -2))
-        stacked.append(torch.cat(blocks, dim=-2).movedim(2, -1).contiguous())
-    return tuple(stacked)
-
-
-def _envelope(around: Neighborhoods) -> Float[Tensor, "b n k"]:
-    farthest = around.farthest_square()[..., None] + torch.finfo(around.offset.dtype).tiny
-    envelope = (1 - around.offset.square().sum(2) / farthest).square()
+def _envelope(around: Neighborhoods) -> Float[Tensor, "N k"]:
+    farthest = around.farthest_square()[:, None] + torch.finfo(around.offset.dtype).tiny
+    envelope = (1 - around.offset.square().sum(0) / farthest).square()
     return envelope if around.valid is None else envelope.masked_fill(~around.valid, 0)

@@ -24,8 +24,8 @@ class Radial(nn.Module):
         self.num_weights = len(swap_order)
         self.register_buffer("swap_order", swap_order, persistent=False)
 
-    def mix(self, weights: Float[Tensor, "z q c"]) -> Float[Tensor, "y q c"]:
-        """The weights as they meet the functions that ``forward`` gives."""
+    def mix(self, weights: Float[Tensor, "qzh c"], heads: int) -> Float[Tensor, "_ c"]:
+        """The weights as they meet the functions that ``forward`` gives, from (q, z, head) to channels."""
         return weights
 
 
@@ -41,15 +41,20 @@ class Chebyshev(Radial):
         super().__init__(grid.permute(*reversed(range(sides))).flatten())
         self.functions = functions
 
-    def forward(self, edges: Edges) -> Float[Tensor, "b n z k"]:
-        t = 2 * edges.lengths / (1 + edges.lengths) - 1
+    def forward(self, edges: Edges) -> Float[Tensor, "N z k"]:
+        if self.functions not in edges.radial_functions:
+            edges.radial_functions[self.functions] = self._basis(edges)
+        return edges.radial_functions[self.functions]
+
+    def _basis(self, edges: Edges) -> Float[Tensor, "N z k"]:
+        t = 1 - 2 / (1 + edges.lengths)
         ladder = [torch.ones_like(t), t]
         while len(ladder) < self.functions:
             ladder.append(2 * t * ladder[-1] - ladder[-2])
-        basis = torch.stack(ladder[: self.functions], dim=3)
+        basis = torch.stack(ladder[: self.functions], dim=2)
         if edges.sides == 1:
-            return basis[:, :, 0]
-        return (basis[:, :, 0, :, None] * basis[:, :, 1, None]).flatten(2, 3)
+            return basis[0]
+        return (basis[0, :, :, None] * basis[1, :, None]).flatten(1, 2)
 
 
 class Homogeneous(Radial):
@@ -73,14 +78,16 @@ class Homogeneous(Radial):
             trunk = [first, nn.ReLU(), second, nn.ReLU()]
         self.trunk = nn.Sequential(*trunk)
 
-    def forward(self, edges: Edges) -> Float[Tensor, "b n z k"]:
+    def forward(self, edges: Edges) -> Float[Tensor, "N z k"]:
         if self.sides == 1:
-            return edges.lengths**self.degree
-        lengths = edges.lengths.mT
-        return torch.cat([self.trunk(lengths), self.trunk(lengths.flip(-1))], dim=-1).mT
+            return edges.lengths.transpose(0, 1) ** self.degree
+        lengths = edges.lengths.movedim(0, -1)
+        both = torch.cat([self.trunk(lengths), self.trunk(lengths.flip(-1))], dim=-1)
+        return both.mT
 
-    def mix(self, weights: Float[Tensor, "z q c"]) -> Float[Tensor, "y q c"]:
+    def mix(self, weights: Float[Tensor, "qzh c"], heads: int) -> Float[Tensor, "_ c"]:
         if self.sides == 2:
             return weights
         at_one = self.trunk(weights.new_ones(1))
-        return torch.tensordot(at_one, weights, dims=1)[None]
+        by_function = weights.reshape(-1, self.num_weights, heads * weights.shape[-1])
+        return (at_one @ by_function).reshape(-1, weights.shape[-1])

@@ -39,7 +39,7 @@ class BITRConfig:
         """The construction of the paper: φ₀ and φ₁ of App. C.4, plain softmax, a constant as input."""
         own: dict[str, Any] = {
             "radial": "homogeneous",
-            "radial_functions": (32, 24),
+            "radial_functions": (96, 16),
             "smooth": False,
             "position_features": False,
             "normalize": False,

@@ -21,8 +21,8 @@ class MergedTransformer(nn.Module):
         self.config = config
         self.norm = FieldNorm(center=False) if config.normalize else None
         rep = Rep.two_sided(config.max_degree, config.channels)
-        inputs = [rep_in] + [rep] * (config.num_layers - 1)
-        self.blocks = nn.ModuleList(Block(config, rep_from, rep, sides=2) for rep_from in inputs)
+        self.embed = DegreeLinear(rep_in, rep, tied=config.swap)
+        self.blocks = nn.ModuleList(Block(config, rep, rep, sides=2) for _ in range(config.num_layers))
         rep_out = Rep(dict.fromkeys(OUTPUT_DEGREES, config.channels))
         self.last = transformer_layer(config, rep, rep_out, sides=2, value_degree=1)
         self.one_channel = DegreeLinear(rep_out, Rep(dict.fromkeys(OUTPUT_DEGREES, 1)), tied=config.swap)
@@ -33,6 +33,7 @@ class MergedTransformer(nn.Module):
         edges = edges_of(around, self.config.max_degree, z.new_ones(len(z)) if self.config.smooth else None)
         if self.norm is not None:
             field = self.norm(field)
+        field = self.embed(field)
         for block in self.blocks:
             field = block(field, edges)
         return self.one_channel(self.last(field, edges))
