@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bitr.groups import angular_table, solid_harmonics
-from bitr.layers.neighbors import nearest_neighbors
+from bitr.layers.neighbors import nearest_neighbors_in_each
 
 SOFTNESS = 0.25
 """Lengths below this part of the unit count as short: there a direction fades instead of jumping."""
@@ -34,8 +34,21 @@ class Neighborhoods:
     def of(
         cls, points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None = None
     ) -> Neighborhoods:
+        return cls.of_each([(points, mask)], k)[0]
+
+    @classmethod
+    def of_each(
+        cls, batches: list[tuple[Float[Tensor, "_ _ d"], Bool[Tensor, "_ _"] | None]], k: int
+    ) -> list[Neighborhoods]:
+        """Of several batches of clouds at once."""
+        found = nearest_neighbors_in_each(batches, k)
+        return [cls._from(points, *of_batch) for (points, _), of_batch in zip(batches, found, strict=True)]
+
+    @classmethod
+    def _from(
+        cls, points: Float[Tensor, "b n d"], index: Int[Tensor, "b n k"], valid: Bool[Tensor, "b n k"] | None
+    ) -> Neighborhoods:
         b, n, _ = points.shape
-        index, valid = nearest_neighbors(points, k, mask)
         first = torch.arange(0, b * n, n, device=points.device)
         index = (index + first[:, None, None]).flatten(0, 1)
         rows = points.flatten(0, 1).mT.contiguous()

@@ -1,5 +1,8 @@
 """Nearest neighbours as a dense index."""
 
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,11 +14,12 @@ TREE_FROM = 400
 ROWS_AT_ONCE = 2048
 """Rows of the distance matrix that exist at a time."""
 
+Found = tuple[Int[Tensor, "b n k"], Bool[Tensor, "b n k"] | None]
 
-@torch.no_grad()
+
 def nearest_neighbors(
     points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None = None
-) -> tuple[Int[Tensor, "b n k"], Bool[Tensor, "b n k"] | None]:
+) -> Found:
     """Indices of the ``k`` nearest other points, nearest first, and which of them are real.
 
     A cloud with fewer than k + 1 points gives all its other points. The index is unchanged by a rigid
@@ -23,32 +27,52 @@ def nearest_neighbors(
     norms, since ‖a‖² + ‖b‖² − 2ab loses the neighbours themselves away from the origin. Both ways of
     searching give the same answer, except that either may choose among points at exactly the same distance.
     """
-    n = points.shape[1]
-    k = min(k, n - 1)
-    points = points.double()
-    if points.device.type == "cpu" and n >= TREE_FROM:
-        index = torch.stack(
-            [_by_tree(points[i], k, None if mask is None else mask[i]) for i in range(len(points))]
-        )
-    else:
-        index = _by_matrix(points, k, mask)
-    if mask is None:
-        return index, None
-    enough = torch.arange(k, device=points.device) < mask.sum(1)[:, None] - 1
-    return index, enough[:, None] & mask[..., None]
+    return nearest_neighbors_in_each([(points, mask)], k)[0]
 
 
-def _by_tree(points: Float[Tensor, "n d"], k: int, mask: Bool[Tensor, "n"] | None) -> Int[Tensor, "n k"]:
+@torch.no_grad()
+def nearest_neighbors_in_each(
+    batches: list[tuple[Float[Tensor, "_ _ d"], Bool[Tensor, "_ _"] | None]], k: int
+) -> list[Found]:
+    """The same for several batches of clouds, whose trees are searched side by side."""
+    found = []
+    trees = [points.device.type == "cpu" and points.shape[1] >= TREE_FROM for points, _ in batches]
+    jobs = [
+        (points[i], None if mask is None else mask[i], min(k, points.shape[1] - 1))
+        for (points, mask), tree in zip(batches, trees, strict=True)
+        for i in range(len(points) if tree else 0)
+    ]
+    results = iter(_side_by_side(jobs))
+    for (points, mask), tree in zip(batches, trees, strict=True):
+        fewer = min(k, points.shape[1] - 1)
+        index = torch.stack([next(results) for _ in points]) if tree else _by_matrix(points, fewer, mask)
+        valid = None
+        if mask is not None:
+            enough = torch.arange(fewer, device=points.device) < mask.sum(1)[:, None] - 1
+            valid = enough[:, None] & mask[..., None]
+        found.append((index, valid))
+    return found
+
+
+def _side_by_side(jobs: list[tuple[Tensor, Tensor | None, int]]) -> Iterable[Int[Tensor, "n k"]]:
+    threads = min(torch.get_num_threads(), len(jobs))
+    if threads <= 1:
+        return [_by_tree(*job) for job in jobs]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda job: _by_tree(*job), jobs))
+
+
+def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, "n"] | None, k: int) -> Int[Tensor, "n k"]:
     """One cloud on the CPU. Rows of padding, and places beyond the last real neighbour, hold any index."""
     if mask is not None:
         real = mask.nonzero()[:, 0]
         index = torch.zeros(len(points), k, dtype=torch.long)
         if len(real) > 1:
-            found = _by_tree(points[real], min(k, len(real) - 1), None)
-            index[real, : found.shape[1]] = real[found]
+            among_real = _by_tree(points[real], None, min(k, len(real) - 1))
+            index[real, : among_real.shape[1]] = real[among_real]
         return index
-    array = points.numpy()
-    _, found = cKDTree(array).query(array, k=k + 1, workers=torch.get_num_threads())
+    array = points.double().numpy()
+    _, found = cKDTree(array).query(array, k=k + 1)
     own = found == np.arange(len(array))[:, None]
     own[~own.any(1), -1] = True  # among many duplicates a point need not find itself: drop the last instead
     return torch.from_numpy(found[~own].reshape(-1, k))
@@ -57,7 +81,7 @@ def _by_tree(points: Float[Tensor, "n d"], k: int, mask: Bool[Tensor, "n"] | Non
 def _by_matrix(
     points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None
 ) -> Int[Tensor, "b n k"]:
-    found = []
+    found, points = [], points.double()
     for start in range(0, points.shape[1], ROWS_AT_ONCE):
         rows = points[:, start : start + ROWS_AT_ONCE]
         distance = torch.cdist(rows, points, compute_mode="donot_use_mm_for_euclid_dist")

@@ -21,7 +21,7 @@ class BITRConfig:
     max_degree: int = 1
     num_heads: int = 2
     radial: Literal["chebyshev", "homogeneous"] = "chebyshev"
-    radial_functions: tuple[int, int] = (6, 3)
+    radial_functions: tuple[int, int] = (4, 3)
     """How many functions of a distance in a cloud, and of each of the two distances in the merged cloud."""
     smooth: bool = True
     """Continuous in the points: an envelope on neighbours, directions and Elu that fade, not jump."""

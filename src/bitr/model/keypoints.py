@@ -55,8 +55,8 @@ class KeyPointNetwork(nn.Module):
     def _edges(self, x: Cloud, y: Cloud) -> tuple[Edges, Edges]:
         """Neighbourhoods of both clouds; lengths are in units of their mean reach, the same for both."""
         config = self.config
-        around_x = Neighborhoods.of(x.points, config.num_neighbors, x.mask)
-        around_y = Neighborhoods.of(y.points, config.num_neighbors, y.mask)
+        clouds = [(x.points, x.mask), (y.points, y.mask)]
+        around_x, around_y = Neighborhoods.of_each(clouds, config.num_neighbors)
         unit = (around_x.mean_reach() + around_y.mean_reach()) / 2 if config.smooth else None
         return edges_of(around_x, config.max_degree, unit), edges_of(around_y, config.max_degree, unit)
 
