@@ -32,10 +32,8 @@ def real_data() -> Path:
     return Path(folder)
 
 
-def random_field(rep: Rep, n: int, rng: torch.Generator, b: int = 1) -> Field:
-    return {
-        d: torch.randn(b, n, components(d), c, generator=rng, dtype=torch.float64) for d, c in rep.items()
-    }
+def random_field(rep: Rep, n: int, rng: torch.Generator) -> Field:
+    return {d: torch.randn(n, components(d), c, generator=rng, dtype=torch.float64) for d, c in rep.items()}
 
 
 def random_points(n: int, d: int, rng: torch.Generator, b: int = 1) -> torch.Tensor:

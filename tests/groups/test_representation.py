@@ -17,7 +17,7 @@ def test_turning_keeps_the_length_of_each_feature(rng):
     f = random_field(REP, 4, rng)
     turned = turn(f, Rigid.random(rng).rotation, Rigid.random(rng).rotation)
     for degree in f:
-        torch.testing.assert_close(turned[degree].norm(dim=2), f[degree].norm(dim=2))
+        torch.testing.assert_close(turned[degree].norm(dim=1), f[degree].norm(dim=1))
 
 
 def test_swapping_twice_changes_nothing(rng):

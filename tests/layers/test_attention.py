@@ -24,14 +24,13 @@ def test_fast_layer_equals_the_literal_one_in_values_and_gradients(rng, sides, m
     edges = make_edges(points, max_degree, kind, k)
 
     fast = layer(field, edges)
-    first = {d: f[0] for d, f in field.items()}
-    slow = literal_layer(layer, first, points[0], edges, 1.5 if kind == "default" else None)
-    assert_same_field({d: f[0] for d, f in fast.items()}, slow)
+    slow = literal_layer(layer, field, points[0], edges, 1.5 if kind == "default" else None)
+    assert_same_field(fast, slow)
 
     probe = random_field(layer.rep_out, n, rng)
     gradients = [
-        torch.autograd.grad(sum((f * probe[d][0]).sum() for d, f in out.items()), inputs, allow_unused=True)
-        for out in ({d: f[0] for d, f in fast.items()}, slow)
+        torch.autograd.grad(sum((f * probe[d]).sum() for d, f in out.items()), inputs, allow_unused=True)
+        for out in (fast, slow)
     ]
     for ours, theirs in zip(*gradients, strict=True):
         assert (ours is None) == (theirs is None)
@@ -113,8 +112,8 @@ def test_one_sided_layer_is_the_two_sided_one_with_all_degrees_p_zero(rng):
 def test_layer_does_not_care_about_the_order_of_points(rng, sides):
     layer, order = make_layer(sides, 1), torch.randperm(10, generator=rng)
     x, f = random_points(10, 3 * sides, rng), random_field(rep_of(sides, 1, 2), 10, rng)
-    shuffled = layer({d: v[:, order] for d, v in f.items()}, make_edges(x[:, order], 1))
-    assert_same_field(shuffled, {d: v[:, order] for d, v in layer(f, make_edges(x, 1)).items()})
+    shuffled = layer({d: v[order] for d, v in f.items()}, make_edges(x[:, order], 1))
+    assert_same_field(shuffled, {d: v[order] for d, v in layer(f, make_edges(x, 1)).items()})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,9 +121,9 @@ def test_padding_does_not_change_the_other_points(rng, kind):
     layer, x, f = make_layer(1, 1, kind), random_points(9, 3, rng), random_field(rep_of(1, 1, 2), 9, rng)
     mask = torch.arange(14)[None] < 9
     padded = torch.cat([x, 100 * random_points(5, 3, rng)], dim=1)
-    padded_f = {d: torch.cat([v, 7 + torch.zeros_like(v[:, :5])], dim=1) for d, v in f.items()}
+    padded_f = {d: torch.cat([v, 7 + torch.zeros_like(v[:5])]) for d, v in f.items()}
     out = layer(padded_f, make_edges(padded, 1, kind, mask=mask))
-    assert_same_field({d: v[:, :9] for d, v in out.items()}, layer(f, make_edges(x, 1, kind)))
+    assert_same_field({d: v[:9] for d, v in out.items()}, layer(f, make_edges(x, 1, kind)))
     assert all(v.isfinite().all() for v in out.values())
 
 
@@ -143,7 +142,7 @@ def test_a_neighbor_that_enters_does_not_make_the_output_jump(rng):
             moved[0, fifth] = x[0, 0] + direction * (distance[fourth - 1] + step)
             edges = make_edges(moved, 1, kind)
             assert (int(fifth) in edges.index[0].tolist()) == (step < 0)
-            outputs.append(layer(f, edges)[1, 0][0, 0])
+            outputs.append(layer(f, edges)[1, 0][0])
         jumps[kind] = (outputs[0] - outputs[1]).norm().item()
     assert jumps["default"] < 1e-5
     assert jumps["paper"] > 1e-3

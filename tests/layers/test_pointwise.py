@@ -5,17 +5,26 @@ import torch
 
 from bitr import Rigid
 from bitr.groups import Rep, swap, turn
-from bitr.layers import Chebyshev, DegreeLinear, Elu, FieldNorm, Homogeneous, masked_mean
+from bitr.layers import Chebyshev, Clouds, DegreeLinear, Elu, FieldNorm, Homogeneous
 from tests.conftest import assert_same_field, random_field, random_points
 from tests.layers.cases import make_edges
 from tests.reference.literal import literal_elu
 
 REP = Rep.two_sided(2, 3)
+
+
+class Norm(FieldNorm):
+    """Of a single cloud."""
+
+    def forward(self, field):
+        return super().forward(field, Clouds(((1, len(field[0, 0])),)))
+
+
 LAYERS = {
     "linear": lambda tied: DegreeLinear(REP, REP, tied),
     "elu": lambda tied: Elu(REP, tied=tied, epsilon=1e-2, leak=0.2),
-    "norm": lambda tied: FieldNorm(center=False),
-    "centred norm": lambda tied: FieldNorm(center=True),
+    "norm": lambda tied: Norm(center=False),
+    "centred norm": lambda tied: Norm(center=True),
 }
 
 
@@ -42,8 +51,8 @@ def test_elu_is_the_true_projection_of_the_paper(rng):
     layer, f = Elu(REP, tied=True, epsilon=1e-15, leak=0.0).double(), random_field(REP, 6, rng)
     out, mu, nu = layer(f), layer.mu(f), layer.nu(f)
     for degree in f:
-        literal = torch.stack([literal_elu(a, b) for a, b in zip(mu[degree][0], nu[degree][0], strict=True)])
-        torch.testing.assert_close(out[degree][0], literal, rtol=1e-10, atol=1e-10)
+        literal = torch.stack([literal_elu(a, b) for a, b in zip(mu[degree], nu[degree], strict=True)])
+        torch.testing.assert_close(out[degree], literal, rtol=1e-10, atol=1e-10)
 
 
 def test_elu_keeps_the_scale_degree_of_its_input(rng):
@@ -60,7 +69,7 @@ def test_soft_elu_does_not_jump_where_its_direction_vanishes():
         for nu in (1e-9, -1e-9):
             layer.mu.weights["00"].data.fill_(1.0)
             layer.nu.weights["00"].data.fill_(nu)
-            outputs.append(layer({(0, 0): torch.ones(1, 1, 1, 1).double()})[0, 0].item())
+            outputs.append(layer({(0, 0): torch.ones(1, 1, 1).double()})[0, 0].item())
         jump[epsilon] = abs(outputs[0] - outputs[1])
     assert jump[1e-2] < 1e-6
     assert jump[1e-30] == pytest.approx(1.0)
@@ -68,25 +77,34 @@ def test_soft_elu_does_not_jump_where_its_direction_vanishes():
 
 def test_elu_of_zero_features_has_a_finite_gradient():
     layer = Elu(REP, tied=True, epsilon=1e-12, leak=0.2).double()
-    f = {d: torch.zeros(1, 2, (2 * d[0] + 1) * (2 * d[1] + 1), 3).double().requires_grad_() for d in REP}
+    f = {d: torch.zeros(2, (2 * d[0] + 1) * (2 * d[1] + 1), 3).double().requires_grad_() for d in REP}
     sum(v.sum() for v in layer(f).values()).backward()
     assert all(v.grad.isfinite().all() for v in f.values())
 
 
-def test_norm_brings_every_degree_to_size_one_and_ignores_padding(rng):
-    f = {d: 100 * v for d, v in random_field(REP, 8, rng).items()}
-    mask = torch.arange(8)[None] < 5
-    out = FieldNorm(center=False)(f, mask)
+def test_norm_brings_every_degree_of_every_cloud_to_size_one_and_ignores_padding(rng):
+    """A batch of two clouds of 8 places, the second with 5 points, and a cloud of 4."""
+    small, large = random_field(REP, 4, rng), {d: 100 * v for d, v in random_field(REP, 16, rng).items()}
+    mask = torch.ones(20, dtype=torch.bool)
+    mask[13:16] = False
+    clouds = Clouds(((2, 8), (1, 4)), mask)
+    out = FieldNorm(center=False)({d: torch.cat([large[d], small[d]]) for d in REP}, clouds)
     for degree, value in out.items():
-        size = value[:, :5].square().mean().sqrt()
-        assert float(size) == pytest.approx(1.0, abs=1e-3), degree
-    alone = FieldNorm(center=False)({d: v[:, :5] for d, v in f.items()})
-    assert_same_field({d: v[:, :5] for d, v in out.items()}, alone)
+        for cloud in (value[:8], value[8:13], value[16:]):
+            assert cloud.square().mean().sqrt().item() == pytest.approx(1.0, abs=1e-3), degree
+    assert_same_field({d: v[16:] for d, v in out.items()}, Norm(center=False)(small))
 
 
-def test_masked_mean_is_the_mean_of_the_real_points(rng):
-    x, mask = random_points(8, 3, rng), torch.arange(8)[None] < 5
-    torch.testing.assert_close(masked_mean(x, mask), x[:, :5].mean(1))
+def test_means_and_spread_of_clouds_in_a_row(rng):
+    values, mask = random_points(20, 3, rng)[0], torch.arange(20) < 18
+    clouds = Clouds(((2, 8), (1, 4)), mask)
+    means = clouds.means(values)
+    torch.testing.assert_close(
+        means, torch.stack([values[:8].mean(0), values[8:16].mean(0), values[16:18].mean(0)])
+    )
+    torch.testing.assert_close(clouds.spread(means)[[0, 15, 16]], means)
+    torch.testing.assert_close(Clouds(((2, 8), (1, 4))).means(values)[:2], means[:2])
+    assert [part.shape for part in clouds.split(values)] == [(2, 8, 3), (1, 4, 3)]
 
 
 @pytest.mark.parametrize("degree", [0, 1])

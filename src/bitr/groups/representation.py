@@ -17,7 +17,7 @@ from bitr.groups.harmonics import wigner
 
 Degree = tuple[int, int]
 Field = dict[Degree, Tensor]
-"""Features on points, one (b, n, m, c) tensor per degree: m components, c channels."""
+"""Features on points, one (N, m, c) tensor per degree: m components, c channels."""
 
 
 def swapped(degree: Degree) -> Degree:

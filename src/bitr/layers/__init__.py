@@ -2,15 +2,17 @@
 
 from bitr.layers.activation import Elu
 from bitr.layers.attention import TransformerLayer
+from bitr.layers.clouds import Clouds
 from bitr.layers.edges import Edges, Neighborhoods, edges_of, gather_neighbors
 from bitr.layers.kernel import KernelWeights
 from bitr.layers.linear import DegreeLinear
 from bitr.layers.neighbors import nearest_neighbors
-from bitr.layers.normalization import FieldNorm, masked_mean
+from bitr.layers.normalization import FieldNorm
 from bitr.layers.radial import Chebyshev, Homogeneous, Radial
 
 __all__ = [
     "Chebyshev",
+    "Clouds",
     "DegreeLinear",
     "Edges",
     "Elu",
@@ -22,6 +24,5 @@ __all__ = [
     "TransformerLayer",
     "edges_of",
     "gather_neighbors",
-    "masked_mean",
     "nearest_neighbors",
 ]

@@ -27,7 +27,7 @@ class Elu(nn.Module):
         mu, nu = self.mu(field), self.nu(field)
         result = {}
         for degree in field:
-            against = (mu[degree] * nu[degree]).sum(2, keepdim=True).clamp_max(0)
-            length = nu[degree].square().sum(2, keepdim=True) + self.epsilon
+            against = (mu[degree] * nu[degree]).sum(-2, keepdim=True).clamp_max(0)
+            length = nu[degree].square().sum(-2, keepdim=True) + self.epsilon
             result[degree] = mu[degree] - (1 - self.leak) * against / length * nu[degree]
         return result

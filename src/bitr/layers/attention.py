@@ -8,7 +8,6 @@ With degrees (p, 0) and one-sided edges it is the SE(3)-transformer layer of App
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -58,7 +57,7 @@ class TransformerLayer(nn.Module):
         h_k, h_v = self.radial_k(edges), self.radial_v(edges)
         probes = self._probes(field, h_k.shape[1])
         sums = neighbor_sums(field, edges, list(self.rep_out), probes, h_k, h_v, self.heads)
-        out = self._values(sums, field[0, 0].shape[:2])
+        out = self._values(sums)
         if self.skip is not None:
             out |= {degree: out[degree] + value for degree, value in self.skip(field).items()}
         return out
@@ -68,16 +67,16 @@ class TransformerLayer(nn.Module):
         weights, probes = self.keys(), {}
         for o, q in self.query(field).items():
             w = self.radial_k.mix(weights[o], self.heads) * self.logit_scale
-            probe = q.flatten(0, 1) @ w.mT
+            probe = q @ w.mT
             probes[o] = probe.reshape(len(probe), -1, num_functions * self.heads)
         return probes
 
-    def _values(self, sums: dict[Degree, Float[Tensor, "N _ _"]], batch: torch.Size) -> Field:
+    def _values(self, sums: dict[Degree, Float[Tensor, "N _ _"]]) -> Field:
         """Σ_z w_z (Σ_v α_uv h_z T_uv): the weights of the values on the sums over the neighbours."""
         weights, out = self.values(), {}
         for o, of_o in sums.items():
             w = self.radial_v.mix(weights[o], self.heads)
-            out[o] = (of_o.reshape(len(of_o), components(o), -1) @ w).unflatten(0, batch)
+            out[o] = of_o.reshape(len(of_o), components(o), -1) @ w
         return out
 
 

@@ -12,8 +12,10 @@ from functools import cached_property
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bitr.groups import angular_table, solid_harmonics
+from bitr.layers.clouds import Clouds
 from bitr.layers.neighbors import nearest_neighbors_in_each
 
 SOFTNESS = 0.25
@@ -22,38 +24,41 @@ SOFTNESS = 0.25
 
 @dataclass(frozen=True)
 class Neighborhoods:
-    """For each point u its nearest other points v and the offsets z_vu = z_v − z_u."""
+    """For each point u its nearest other points v of the same cloud, and the offsets z_vu = z_v − z_u."""
 
     index: Int[Tensor, "N k"]
-    """Into the points of the whole batch."""
     valid: Bool[Tensor, "N k"] | None
     offset: Float[Tensor, "d N k"]
-    batch: int
+    clouds: Clouds
 
     @classmethod
     def of(
         cls, points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None = None
     ) -> Neighborhoods:
-        return cls.of_each([(points, mask)], k)[0]
+        return cls.of_all([points], [mask], k)
 
     @classmethod
-    def of_each(
-        cls, batches: list[tuple[Float[Tensor, "_ _ d"], Bool[Tensor, "_ _"] | None]], k: int
-    ) -> list[Neighborhoods]:
-        """Of several batches of clouds at once."""
-        found = nearest_neighbors_in_each(batches, k)
-        return [cls._from(points, *of_batch) for (points, _), of_batch in zip(batches, found, strict=True)]
-
-    @classmethod
-    def _from(
-        cls, points: Float[Tensor, "b n d"], index: Int[Tensor, "b n k"], valid: Bool[Tensor, "b n k"] | None
+    def of_all(
+        cls, batches: list[Float[Tensor, "_ _ d"]], masks: list[Bool[Tensor, "_ _"] | None], k: int
     ) -> Neighborhoods:
-        b, n, _ = points.shape
-        first = torch.arange(0, b * n, n, device=points.device)
-        index = (index + first[:, None, None]).flatten(0, 1)
-        rows = points.flatten(0, 1).mT.contiguous()
+        """Of several batches of clouds, in one row."""
+        clouds = Clouds.of(batches, masks)
+        found = nearest_neighbors_in_each(list(zip(batches, masks, strict=True)), k)
+        most = max(index.shape[2] for index, _ in found)
+        all_real = all(valid is None and index.shape[2] == most for index, valid in found)
+        indices, valids, start = [], [], 0
+        for (b, n), (index, valid) in zip(clouds.shapes, found, strict=True):
+            first = torch.arange(start, start + b * n, n, device=index.device)
+            fewer = (0, most - index.shape[2])
+            indices.append(pad(index + first[:, None, None], fewer, value=start).flatten(0, 1))
+            if not all_real:
+                real = torch.ones_like(index, dtype=torch.bool) if valid is None else valid
+                valids.append(pad(real, fewer).flatten(0, 1))
+            start += b * n
+        index = torch.cat(indices)
+        rows = torch.cat([points.flatten(0, 1) for points in batches]).mT.contiguous()
         offset = gather_neighbors(rows, index) - rows[..., None]
-        return cls(index, None if valid is None else valid.flatten(0, 1), offset, b)
+        return cls(index, None if all_real else torch.cat(valids), offset, clouds)
 
     def farthest_square(self) -> Float[Tensor, "N"]:
         """Square of the distance to the farthest neighbour; 0 for padding."""
@@ -62,13 +67,9 @@ class Neighborhoods:
             squares = squares.masked_fill(~self.valid, 0)
         return squares.amax(-1)
 
-    def mean_reach(self) -> Float[Tensor, "b"]:
+    def mean_reach(self) -> Float[Tensor, "C"]:
         """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1."""
-        reach = _root(self.farthest_square()).unflatten(0, (self.batch, -1))
-        if self.valid is None:
-            return reach.mean(-1)
-        counted = self.valid.any(-1).unflatten(0, (self.batch, -1))
-        return (reach * counted).sum(-1) / counted.sum(-1)
+        return self.clouds.means(_root(self.farthest_square()))
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Edges:
         return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
 
 
-def edges_of(around: Neighborhoods, max_degree: int, unit: Float[Tensor, "b"] | None) -> Edges:
+def edges_of(around: Neighborhoods, max_degree: int, unit: Float[Tensor, "C"] | None) -> Edges:
     r"""Lengths and directions of the offsets, side by side.
 
     With a ``unit`` the geometry is smooth in the points: lengths are in that unit, directions are
@@ -106,8 +107,7 @@ def edges_of(around: Neighborhoods, max_degree: int, unit: Float[Tensor, "b"] | 
     """
     sides = around.offset.unflatten(0, (-1, 3))
     if unit is not None:
-        each = unit.repeat_interleave(sides.shape[2] // around.batch)
-        sides = sides / each[:, None]
+        sides = sides / around.clouds.spread(unit)[:, None]
     squares = sides.square().sum(1)
     lengths = _root(squares) if unit is None else (squares + SOFTNESS**2).sqrt()
     envelope = None if unit is None else _envelope(around)

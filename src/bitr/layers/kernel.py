@@ -1,7 +1,7 @@
 """The learned part of the kernel (Bi-SE3-kernel), which is never materialised.
 
-A weight for each (o, i, J₁, J₂), radial function and pair of channels does not depend on the edge, and stays out of the
-edge loop: keys and values meet their weights once per node.
+A weight for each (o, i, J₁, J₂), radial function and pair of channels does not depend on the edge, and stays
+out of the edge loop: keys and values meet their weights once per node.
 """
 
 from __future__ import annotations

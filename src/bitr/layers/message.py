@@ -2,9 +2,9 @@ r"""What happens on the edges: attention, and the sums over the neighbours that 
 
     logit_uv = Σ_z h_z(r_uv) ⟨probe_u, T_uv⟩,    sums_u = Σ_v α_uv h_z(r_uv) T_uv
 
-The probes (the query contracted with the key weights) come in and the sums go out once per node; no weight is touched
-here. Both passes are written out, so that training keeps no tensor per edge: the backward pass makes the rows T and
-the attention again from the features.
+The probes (the query contracted with the key weights) come in and the sums go out once per node; no weight is
+touched here. Both passes are written out, so that training keeps no tensor per edge: the backward pass makes
+the rows T and the attention again from the features.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ def neighbor_sums(
     h_v: Float[Tensor, "N y k"],
     heads: int,
 ) -> dict[Degree, Float[Tensor, "N _ _"]]:
-    """For each output degree the sums (N, m q, z h), given the probes (N, m q, z h) of some of the degrees."""
+    """For each output degree the sums (N, m q, z h), given the probes (N, m q, z h) of some degrees."""
     asked = tuple(degrees.index(o) for o in probes)
     attention = Attention(heads, asked, edges.valid)
-    values = (h_k, h_v, edges.envelope, *probes.values())
+    values: list[Any] = [h_k, h_v, edges.envelope, *probes.values()]
     if edges.sides == 1 and edges.max_degree == 1:
         rows = VectorRows.of(field, edges, degrees)
         if torch.compiler.is_compiling():  # which finds out by itself what to keep and what to make again
             sums = attention.forward(rows.forward(rows.features, rows.direction, slice(None)), *values)
         else:
-            sums = _RecomputedSums.apply(attention, rows, rows.features, rows.direction, *values)
+            recomputed: Any = _RecomputedSums
+            sums = recomputed.apply(attention, rows, rows.features, rows.direction, *values)
     else:
         of_any = rows_of_any_degree(field, edges, degrees)
         if torch.compiler.is_compiling():
             sums = attention.forward(of_any, *values)
         else:
-            sums = _Sums.apply(attention, len(degrees), *of_any, *values)
+            kept: Any = _Sums
+            sums = kept.apply(attention, len(degrees), *of_any, *values)
     return dict(zip(degrees, sums, strict=True))
 
 
@@ -94,7 +96,7 @@ class Attention:
         *probes: Tensor,
         geometry: bool,
     ) -> tuple[Rows, list[Tensor | None]]:
-        """Gradients in the rows, and in (h_k, h_v, envelope, *probes); without ``geometry`` in rows and probes only."""
+        """Gradients in rows and (h_k, h_v, envelope, *probes); without ``geometry``, in rows and probes."""
         alpha, products = self.weights(rows, h_k, envelope, *probes)
         share = self._share(h_v, alpha)
         d_rows = [d @ share for d in d_sums]

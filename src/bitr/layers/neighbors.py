@@ -1,7 +1,9 @@
 """Nearest neighbours as a dense index."""
 
+import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import torch
@@ -58,8 +60,13 @@ def _side_by_side(jobs: list[tuple[Tensor, Tensor | None, int]]) -> Iterable[Int
     threads = min(torch.get_num_threads(), len(jobs))
     if threads <= 1:
         return [_by_tree(*job) for job in jobs]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda job: _by_tree(*job), jobs))
+    return _pool(os.getpid(), threads).map(lambda job: _by_tree(*job), jobs)
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """One pool per process: threads do not survive a fork, as of data-loading workers."""
+    return ThreadPoolExecutor(threads)
 
 
 def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, "n"] | None, k: int) -> Int[Tensor, "n k"]:

@@ -1,10 +1,10 @@
 """Normalisation over a cloud, by a number that no law changes."""
 
 import torch
-from jaxtyping import Bool
-from torch import Tensor, nn
+from torch import nn
 
 from bitr.groups import Field
+from bitr.layers.clouds import Clouds
 
 
 class FieldNorm(nn.Module):
@@ -21,20 +21,13 @@ class FieldNorm(nn.Module):
         self.center = center
         self.epsilon = epsilon  # a field that is zero by symmetry must not be blown up to size 1
 
-    def forward(self, field: Field, mask: Bool[Tensor, "b n"] | None = None) -> Field:
+    def forward(self, field: Field, clouds: Clouds) -> Field:
         if self.center:
             scalars = field[0, 0]
-            field = {**field, (0, 0): scalars - masked_mean(scalars, mask)[:, None]}
-        return {degree: value * self._inverse_size(value, mask) for degree, value in field.items()}
-
-    def _inverse_size(self, value: Tensor, mask: Tensor | None) -> Tensor:
-        squares = masked_mean(value.square().mean((2, 3)), mask)
-        return torch.rsqrt(squares + self.epsilon)[:, None, None, None]
-
-
-def masked_mean(values: Tensor, mask: Bool[Tensor, "b n"] | None) -> Tensor:
-    """Mean over the points (dimension 1) that are real."""
-    if mask is None:
-        return values.mean(1)
-    weight = mask.to(values).reshape(*mask.shape, *([1] * (values.dim() - 2)))
-    return (values * weight).sum(1) / weight.sum(1)
+            field = {**field, (0, 0): scalars - clouds.spread(clouds.means(scalars))}
+        squares = torch.stack([value.square().mean((1, 2)) for value in field.values()], dim=-1)
+        factors = clouds.spread(torch.rsqrt(clouds.means(squares) + self.epsilon)).unbind(-1)
+        return {
+            degree: value * factor[:, None, None]
+            for (degree, value), factor in zip(field.items(), factors, strict=True)
+        }

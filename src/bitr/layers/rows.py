@@ -1,8 +1,8 @@
 """The angular rows T_uv: all A_{J₁} f_v A_{J₂}ᵀ of the neighbours' features, side by side.
 
-The angular part of the kernel (Bi-SE3-kernel) acts on a degree-(i₁, i₂) feature F as F ↦ A_{J₁}(ẑ¹) F A_{J₂}(ẑ²)ᵀ. For an
-output degree o, the results for all i, J₁, J₂ and channels are the rows (m, q) of T^o: components by
-q = (i₂, J₂, i₁, J₁, channel).
+The angular part of the kernel (Bi-SE3-kernel) acts on a degree-(i₁, i₂) feature F as
+F ↦ A_{J₁}(ẑ¹) F A_{J₂}(ẑ²)ᵀ. For an output degree o, the results for all i, J₁, J₂ and channels are the rows
+(m, q) of T^o: components by q = (i₂, J₂, i₁, J₁, channel).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TURNS = ((1, 2), (2, 0), (0, 1))
 
 @dataclass(frozen=True)
 class VectorRows:
-    """One side and degrees 0 and 1, where A_J is a dot, cross or outer product; with its own backward pass."""
+    """One side and degrees 0 and 1, where A_J is a dot, cross or outer product; with a backward pass."""
 
     features: Float[Tensor, "f N"]
     direction: Float[Tensor, "3 N k"]
@@ -41,10 +41,9 @@ class VectorRows:
 
     @classmethod
     def of(cls, field: Field, edges: Edges, degrees: list[Degree]) -> VectorRows:
-        scalars = field[0, 0].flatten(2)
-        packed = torch.cat([field[1, 0].flatten(2), scalars], dim=2) if (1, 0) in field else scalars
-        features = packed.flatten(0, 1).mT.contiguous()
-        return cls(features, edges.directions[0], edges.index, scalars.shape[2], degrees)
+        scalars = field[0, 0].flatten(1)
+        packed = torch.cat([field[1, 0].flatten(1), scalars], dim=1) if (1, 0) in field else scalars
+        return cls(packed.mT.contiguous(), edges.directions[0], edges.index, scalars.shape[1], degrees)
 
     def forward(
         self, features: Float[Tensor, "f N"], direction: Float[Tensor, "3 N k"], nodes: slice
@@ -128,7 +127,7 @@ def _cross(a: Tensor, b: Tensor) -> list[Float[Tensor, "c N k"]]:
 def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> Rows:
     """Both sides' angular matrices, of all (o, i, J) at once, times each neighbour's features as a matrix."""
     side, sides = edges.max_degree + 1, edges.sides
-    c = max(value.shape[3] for value in field.values())
+    c = max(value.shape[2] for value in field.values())
     at_neighbors = _square(field, side, sides, c).index_select(0, edges.index.flatten())
     sizes = [(2 * o + 1) * sum(num_j(o, i) for i in range(side)) for o in range(side)]
     rows = edges.angular[0] @ at_neighbors.flatten(2)
@@ -149,7 +148,7 @@ def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> Row
 
 def _square(field: Field, side: int, sides: int, c: int) -> Float[Tensor, "N _ _ c"]:
     """All features of a point as one matrix, x components by y components; zero where a degree is missing."""
-    some = field[0, 0].flatten(0, 1)
+    some = field[0, 0]
     lines = []
     for p in range(side):
         line = []
@@ -158,7 +157,7 @@ def _square(field: Field, side: int, sides: int, c: int) -> Float[Tensor, "N _ _
             if (p, q) not in field:
                 line.append(some.new_zeros(shape))
             else:
-                value = field[p, q].flatten(0, 1)
+                value = field[p, q]
                 line.append(nn.functional.pad(value, (0, c - value.shape[2])).reshape(shape))
         lines.append(torch.cat(line, dim=2))
     return torch.cat(lines, dim=1)
@@ -168,7 +167,7 @@ def _kept(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int
     """Which (i₂, J₂, i₁, J₁, channel) exist, where degrees have different numbers of channels."""
     others = range(side if sides == 2 else 1)
     channels = torch.tensor(
-        [[field[p, q].shape[3] if (p, q) in field else 0 for p in range(side)] for q in others]
+        [[field[p, q].shape[2] if (p, q) in field else 0 for p in range(side)] for q in others]
     )
     if bool((channels == c).all()):
         return slice(None)

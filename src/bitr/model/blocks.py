@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool
-from torch import Tensor, nn
+from torch import nn
 
 from bitr.groups import Field, Rep
-from bitr.layers import Chebyshev, Edges, Elu, FieldNorm, Homogeneous, Radial, TransformerLayer
+from bitr.layers import Chebyshev, Clouds, Edges, Elu, FieldNorm, Homogeneous, Radial, TransformerLayer
 from bitr.model.config import BITRConfig
 
 SOFT_ELU = 0.1
@@ -25,9 +24,9 @@ class Block(nn.Module):
         self.elu = Elu(rep_out, tied=_tied(config, sides), epsilon=epsilon, leak=LEAK)
         self.norm = FieldNorm(center=sides == 1) if config.normalize else None
 
-    def forward(self, field: Field, edges: Edges, mask: Bool[Tensor, "b n"] | None = None) -> Field:
+    def forward(self, field: Field, edges: Edges, clouds: Clouds) -> Field:
         field = self.layer(field, edges)
-        return self.elu(field if self.norm is None else self.norm(field, mask))
+        return self.elu(field if self.norm is None else self.norm(field, clouds))
 
 
 def transformer_layer(

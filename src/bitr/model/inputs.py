@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bitr.errors import InputError
 from bitr.groups import Cloud, Rigid
-from bitr.layers import masked_mean
+from bitr.layers import Clouds
 
 MIN_POINTS = 4
 """Three points fix a motion only up to a reflection, and a network needs a neighbourhood."""
@@ -117,10 +117,11 @@ def _about_centroid(
     points, mask = cloud.points.double(), cloud.mask
     if mask is not None:
         points = points.masked_fill(~mask[..., None], 0)  # padding may hold anything, NaN included
+    clouds = Clouds.of([points], [mask])
     # The mean of numbers near 10⁶ is only good to 10⁻¹⁰; a second pass about the first mean is exact.
-    center = masked_mean(points, mask)
-    center = center + masked_mean(points - center[:, None], mask)
+    center = clouds.means(points.flatten(0, 1))
+    center = center + clouds.means((points - center[:, None]).flatten(0, 1))
     points = points - center[:, None]
     if mask is not None:
         points = points.masked_fill(~mask[..., None], 0)
-    return points, center, masked_mean(points.square().sum(-1), mask)
+    return points, center, clouds.means(points.square().sum(-1).flatten())

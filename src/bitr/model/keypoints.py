@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bitr.errors import InputError
 from bitr.groups import Cloud, Field, Rep
-from bitr.layers import Edges, Neighborhoods, edges_of, masked_mean
+from bitr.layers import Clouds, Neighborhoods, edges_of
 from bitr.model.blocks import Block, transformer_layer
 from bitr.model.config import BITRConfig
 
@@ -25,6 +25,7 @@ class KeyPoints:
 
     points: Float[Tensor, "b l 3"]
     field: Field
+    """Here as (b, l, m, c)."""
 
 
 class KeyPointNetwork(nn.Module):
@@ -46,51 +47,50 @@ class KeyPointNetwork(nn.Module):
         self.rep_out = fused
 
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
-        edges_x, edges_y = self._edges(x, y)
-        field_x, field_y = self._features(x, edges_x), self._features(y, edges_y)
-        pool_x, pool_y = masked_mean(field_x[0, 0], x.mask), masked_mean(field_y[0, 0], y.mask)
-        fused_x, fused_y = _fuse(field_x, pool_y), _fuse(field_y, pool_x)
-        return self._select(x, fused_x, edges_x), self._select(y, fused_y, edges_y)
-
-    def _edges(self, x: Cloud, y: Cloud) -> tuple[Edges, Edges]:
-        """Neighbourhoods of both clouds; lengths are in units of their mean reach, the same for both."""
-        config = self.config
-        clouds = [(x.points, x.mask), (y.points, y.mask)]
-        around_x, around_y = Neighborhoods.of_each(clouds, config.num_neighbors)
-        unit = (around_x.mean_reach() + around_y.mean_reach()) / 2 if config.smooth else None
-        return edges_of(around_x, config.max_degree, unit), edges_of(around_y, config.max_degree, unit)
-
-    def _features(self, cloud: Cloud, edges: Edges) -> Field:
-        field = _input_field(cloud, self.config)
+        """Both clouds go through the network in one row; only the fusion and the pools tell them apart."""
+        around = Neighborhoods.of_all([x.points, y.points], [x.mask, y.mask], self.config.num_neighbors)
+        edges, clouds = edges_of(around, self.config.max_degree, self._unit(around)), around.clouds
+        field_x, field_y = _input_field(x, self.config), _input_field(y, self.config)
+        field = {degree: torch.cat([field_x[degree], field_y[degree]]) for degree in field_x}
         for block in self.blocks:
-            field = block(field, edges, cloud.mask)
-        return field
+            field = block(field, edges, clouds)
+        field = _fuse(field, clouds)
+        logits = self._logits(self.last(field, edges), clouds)
+        of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
+        x_logits, y_logits = clouds.split(logits)
+        return _select(x, x_logits, of_x), _select(y, y_logits, of_y)
 
-    def _select(self, cloud: Cloud, field: Field, edges: Edges) -> KeyPoints:
-        logits = self.last(field, edges)[0, 0][:, :, 0]
-        if self.temperature is not None:
-            logits = _standardised(logits, cloud.mask) * self.temperature
-        if cloud.mask is not None:
-            logits = logits.masked_fill(~cloud.mask[..., None], -torch.inf)
-        weights = logits.softmax(1).mT
-        pooled = {d: (weights @ f.flatten(2)).unflatten(2, f.shape[2:]) for d, f in field.items()}
-        return KeyPoints(weights @ cloud.points, pooled)
+    def _unit(self, around: Neighborhoods) -> Float[Tensor, "C"] | None:
+        """The mean reach of the neighbourhoods of both clouds of a pair, as their common unit of length."""
+        if not self.config.smooth:
+            return None
+        of_x, of_y = around.mean_reach().chunk(2)
+        return ((of_x + of_y) / 2).repeat(2)
+
+    def _logits(self, output: Field, clouds: Clouds) -> Float[Tensor, "N l"]:
+        logits = output[0, 0][:, 0]
+        if self.temperature is None:
+            return logits
+        # Near-uniform logits would put all key points at the centroid and leave only rounding between them.
+        centred = logits - clouds.spread(clouds.means(logits))
+        variance = clouds.means(centred.square())
+        return centred * clouds.spread(torch.rsqrt(variance + 1e-6) * self.temperature)
 
 
-def _fuse(field: Field, other: Float[Tensor, "b 1 c"]) -> Field:
+def _fuse(field: Field, clouds: Clouds) -> Field:
     """Each point gets the other cloud's pooled scalars beside its own: f⁰(x_u) ⊕ Pool_v f⁰(y_v) ⊕ f¹(x_u)."""
-    own = field[0, 0]
-    return {**field, (0, 0): torch.cat([own, other[:, None].expand_as(own)], dim=-1)}
+    of_x, of_y = clouds.means(field[0, 0]).chunk(2)
+    of_other = clouds.spread(torch.cat([of_y, of_x]))
+    return {**field, (0, 0): torch.cat([field[0, 0], of_other], dim=-1)}
 
 
-def _standardised(logits: Float[Tensor, "b n l"], mask: Tensor | None) -> Float[Tensor, "b n l"]:
-    """Logits of mean 0 and variance 1 over the cloud, whatever the size of the features.
-
-    Near-uniform logits would put all key points at the centroid and leave only rounding between them.
-    """
-    centred = logits - masked_mean(logits, mask)[:, None]
-    variance = masked_mean(centred.square(), mask)[:, None]
-    return centred * torch.rsqrt(variance + 1e-6)
+def _select(cloud: Cloud, logits: Float[Tensor, "b n l"], field: Field) -> KeyPoints:
+    """X̃ = softmax(F⁰_X) X, and the features pooled by the same weights."""
+    if cloud.mask is not None:
+        logits = logits.masked_fill(~cloud.mask[..., None], -torch.inf)
+    weights = logits.softmax(1).mT
+    pooled = {d: (weights @ f.flatten(2)).unflatten(2, f.shape[2:]) for d, f in field.items()}
+    return KeyPoints(weights @ cloud.points, pooled)
 
 
 def _input_rep(config: BITRConfig) -> Rep:
@@ -101,16 +101,16 @@ def _input_rep(config: BITRConfig) -> Rep:
 
 def _input_field(cloud: Cloud, config: BITRConfig) -> Field:
     """Degree 0: a constant, distance from the centroid, colours. Degree 1: offset from it, normals."""
-    points = cloud.points
+    points = cloud.points.flatten(0, 1)
     scalars, vectors = [torch.ones_like(points[..., :1])], []
     if config.position_features:
         scalars.append((points.square().sum(-1, keepdim=True) + 1e-4).sqrt())  # smooth at the centroid
         vectors.append(points)
     if config.normals:
-        vectors.append(_wanted(cloud.normals, "normals").to(points))
+        vectors.append(_wanted(cloud.normals, "normals").flatten(0, 1).to(points))
     if config.colors:
-        scalars.append(_wanted(cloud.colors, "colors").to(points))
-    field = {(0, 0): torch.cat(scalars, dim=-1)[:, :, None]}
+        scalars.append(_wanted(cloud.colors, "colors").flatten(0, 1).to(points))
+    field = {(0, 0): torch.cat(scalars, dim=-1)[:, None]}
     if vectors:
         field[1, 0] = torch.stack(vectors, dim=-1)
     return field

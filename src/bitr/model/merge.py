@@ -18,7 +18,8 @@ def merge(x: KeyPoints, y: KeyPoints) -> tuple[Float[Tensor, "b l 6"], Field]:
     that Arun's correlation matrix is one setting of the weights.
     """
     z = torch.cat([x.points, y.points], dim=-1)
-    return z, _outer(_one_side(x), _one_side(y))
+    field = _outer(_one_side(x), _one_side(y))
+    return z, {degree: value.flatten(0, 1) for degree, value in field.items()}
 
 
 def merged_rep(rep: Rep) -> Rep:

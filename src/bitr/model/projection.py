@@ -15,12 +15,13 @@ def project(
 
     Double precision from here on: what remains is a handful of 3×3 operations.
     """
-    r_hat = _pool(field[1, 1]).unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
-    t_x, t_y = _pool(field[1, 0]), _pool(field[0, 1])
+    b = len(x_key)
+    r_hat = _pool(field[1, 1], b).unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
+    t_x, t_y = _pool(field[1, 0], b), _pool(field[0, 1], b)
     rotation, gap = nearest_rotation_and_gap(r_hat)
     from_x, to_y = x_key.double().mean(1) + t_x, y_key.double().mean(1) + t_y
     return Rigid(rotation, to_y - (rotation @ from_x[..., None])[..., 0]), gap
 
 
-def _pool(values: Float[Tensor, "b l m 1"]) -> Float64[Tensor, "b m"]:
-    return values[..., 0].double().mean(1)
+def _pool(values: Float[Tensor, "N m 1"], b: int) -> Float64[Tensor, "b m"]:
+    return values[..., 0].unflatten(0, (b, -1)).double().mean(1)

@@ -28,12 +28,13 @@ class MergedTransformer(nn.Module):
         self.one_channel = DegreeLinear(rep_out, Rep(dict.fromkeys(OUTPUT_DEGREES, 1)), tied=config.swap)
 
     def forward(self, z: Float[Tensor, "b l 6"], field: Field) -> Field:
+        """The features of all key points in one row, (b·l, m, c), before and after."""
         around = Neighborhoods.of(z, self.config.num_neighbors)
         # Key points are spread over the clouds, so that the clouds' own unit, 1 here, suits their distances.
         edges = edges_of(around, self.config.max_degree, z.new_ones(len(z)) if self.config.smooth else None)
         if self.norm is not None:
-            field = self.norm(field)
+            field = self.norm(field, around.clouds)
         field = self.embed(field)
         for block in self.blocks:
-            field = block(field, edges)
+            field = block(field, edges, around.clouds)
         return self.one_channel(self.last(field, edges))
