@@ -17,6 +17,7 @@ lint: .venv/dev
 
 bench: .venv/core
 	$(BIN)/python -m bitr.testing
+	$(BIN)/bitr bench
 
 clean:
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -99,9 +99,8 @@ def test_means_and_spread_of_clouds_in_a_row(rng):
     values, mask = random_points(20, 3, rng)[0], torch.arange(20) < 18
     clouds = Clouds(((2, 8), (1, 4)), mask)
     means = clouds.means(values)
-    torch.testing.assert_close(
-        means, torch.stack([values[:8].mean(0), values[8:16].mean(0), values[16:18].mean(0)])
-    )
+    expected = [values[:8].mean(0), values[8:16].mean(0), values[16:18].mean(0)]
+    torch.testing.assert_close(means, torch.stack(expected))
     torch.testing.assert_close(clouds.spread(means)[[0, 15, 16]], means)
     torch.testing.assert_close(Clouds(((2, 8), (1, 4))).means(values)[:2], means[:2])
     assert [part.shape for part in clouds.split(values)] == [(2, 8, 3), (1, 4, 3)]

@@ -19,6 +19,13 @@ def main(arguments: list[str] | None = None) -> int:
         epilog="example: bitr demo --seed 3",
     )
     demo.add_argument("--seed", type=int, default=0, help="of the shape, the motions and the weights")
+    bench = commands.add_parser(
+        "bench",
+        help="speed and memory, in units of a matrix product and beside e3nn",
+        epilog="example: bitr bench --quick --json",
+    )
+    bench.add_argument("--quick", action="store_true", help="fewer sizes: under a minute")
+    bench.add_argument("--json", action="store_true", help="one JSON object on standard output")
     options = parser.parse_args(arguments)
     if options.version:
         from bitr import __version__
@@ -28,7 +35,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
-    from bitr.cli.demo import demo as run_demo
+    if options.command == "demo":
+        from bitr.cli.demo import demo as run_demo
 
-    run_demo(options.seed)
+        run_demo(options.seed)
+    else:
+        from bitr.cli.bench import bench as run_bench
+
+        run_bench(options.quick, options.json)
     return 0

@@ -20,6 +20,8 @@ from bitr.layers.neighbors import nearest_neighbors_in_each
 
 SOFTNESS = 0.25
 """Lengths below this part of the unit count as short: there a direction fades instead of jumping."""
+SHORTEST = 1e-6
+"""Clouds here have size 1. Where all neighbours coincide, lengths are compared with this instead of 0."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Neighborhoods:
 
     def mean_reach(self) -> Float[Tensor, "C"]:
         """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1."""
-        return self.clouds.means(_root(self.farthest_square()))
+        return self.clouds.means((self.farthest_square() + SHORTEST**2).sqrt())
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,6 @@ def _root(squares: Tensor) -> Tensor:
 
 
 def _envelope(around: Neighborhoods) -> Float[Tensor, "N k"]:
-    farthest = around.farthest_square()[:, None] + torch.finfo(around.offset.dtype).tiny
+    farthest = around.farthest_square()[:, None] + SHORTEST**2
     envelope = (1 - around.offset.square().sum(0) / farthest).square()
     return envelope if around.valid is None else envelope.masked_fill(~around.valid, 0)

@@ -102,7 +102,7 @@ class Attention:
         d_rows = [d @ share for d in d_sums]
         d_share = d_sums[0].mT @ rows[0]
         for d, t in zip(d_sums[1:], rows[1:], strict=True):
-            d_share = torch.baddbmm(d_share, d.mT, t)
+            d_share.baddbmm_(d.mT, t)
         d_share = d_share.unflatten(1, (-1, self.heads))
         d_alpha = (d_share * h_v[:, :, None]).sum(1)
         centred = d_alpha - (alpha * d_alpha).sum(-1, keepdim=True)
@@ -111,7 +111,7 @@ class Attention:
         d_probes: list[Tensor | None] = []
         for o, probe in zip(self.asked, probes, strict=True):
             d_probes.append(rows[o] @ d_products.mT)
-            d_rows[o] = torch.baddbmm(d_rows[o], probe, d_products)
+            d_rows[o].baddbmm_(probe, d_products)
         if not geometry:
             return d_rows, [None, None, None, *d_probes]
         d_h_k = (d_logits[:, None] * products).sum(2)

@@ -153,12 +153,12 @@ def _square(field: Field, side: int, sides: int, c: int) -> Float[Tensor, "N _ _
     for p in range(side):
         line = []
         for q in range(side if sides == 2 else 1):
-            shape = (len(some), 2 * p + 1, 2 * q + 1, c)
-            if (p, q) not in field:
-                line.append(some.new_zeros(shape))
-            else:
-                value = field[p, q]
-                line.append(nn.functional.pad(value, (0, c - value.shape[2])).reshape(shape))
+            value = (
+                field[p, q] if (p, q) in field else some.new_zeros(len(some), (2 * p + 1) * (2 * q + 1), c)
+            )
+            if value.shape[2] < c:
+                value = nn.functional.pad(value, (0, c - value.shape[2]))
+            line.append(value.unflatten(1, (2 * p + 1, 2 * q + 1)))
         lines.append(torch.cat(line, dim=2))
     return torch.cat(lines, dim=1)
 
@@ -166,12 +166,15 @@ def _square(field: Field, side: int, sides: int, c: int) -> Float[Tensor, "N _ _
 def _kept(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int[Tensor, "q"]:
     """Which (i₂, J₂, i₁, J₁, channel) exist, where degrees have different numbers of channels."""
     others = range(side if sides == 2 else 1)
-    channels = torch.tensor(
-        [[field[p, q].shape[2] if (p, q) in field else 0 for p in range(side)] for q in others]
-    )
-    if bool((channels == c).all()):
+    channels = {(p, q): field[p, q].shape[2] if (p, q) in field else 0 for q in others for p in range(side)}
+    if all(number == c for number in channels.values()):
         return slice(None)
-    j1 = torch.tensor([num_j(o[0], i) for i in range(side)])
-    j2 = torch.tensor([num_j(o[1], i) for i in others])
-    each = channels.repeat_interleave(j2, 0).repeat_interleave(j1, 1)
-    return (torch.arange(c) < each[..., None]).flatten().nonzero()[:, 0].to(field[0, 0].device)
+    exists = [
+        channel < channels[p, q]
+        for q in others
+        for _ in range(num_j(o[1], q))
+        for p in range(side)
+        for _ in range(num_j(o[0], p))
+        for channel in range(c)
+    ]
+    return torch.tensor(exists, device=field[0, 0].device).nonzero()[:, 0]

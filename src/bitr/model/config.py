@@ -17,7 +17,7 @@ class BITRConfig:
     num_keypoints: int = 32
     num_layers: int = 2
     channels: int = 4
-    num_neighbors: int = 24
+    num_neighbors: int = 16
     max_degree: int = 1
     num_heads: int = 2
     radial: Literal["chebyshev", "homogeneous"] = "chebyshev"
@@ -38,6 +38,7 @@ class BITRConfig:
     def paper(cls, **changes: Any) -> BITRConfig:
         """The construction of the paper: φ₀ and φ₁ of App. C.4, plain softmax, a constant as input."""
         own: dict[str, Any] = {
+            "num_neighbors": 24,
             "radial": "homogeneous",
             "radial_functions": (96, 16),
             "smooth": False,

@@ -1,0 +1,1 @@
+"""Measuring: at this stage, speed and memory."""
