@@ -7,11 +7,26 @@ import torch
 from e3nn import o3
 
 from bitr import Rigid
-from bitr.groups import angular_matrix, clebsch_gordan, solid_harmonics, wigner
+from bitr.groups import angular_table, clebsch_gordan, harmonics, solid_harmonics, wigner
 from tests.conftest import random_points
 
 DEGREES = range(5)
 TOL = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def angular_matrices(v: torch.Tensor, max_degree: int) -> dict[tuple[int, int, int], torch.Tensor]:
+    """A_J(v) for all (o, i, J), as the layers have them."""
+    rows = angular_table(max_degree) @ torch.cat(solid_harmonics(v, 2 * max_degree))
+    matrices, start = {}, 0
+    for o in range(max_degree + 1):
+        paths = [(i, j) for i in range(max_degree + 1) for j in range(abs(o - i), o + i + 1)]
+        block = rows[start : start + (2 * o + 1) * len(paths)].unflatten(0, (2 * o + 1, -1))
+        start += (2 * o + 1) * len(paths)
+        for row, (i, j) in enumerate(paths):
+            inside = slice(i**2, (i + 1) ** 2)
+            matrices[o, i, j] = block[:, row, inside]
+            assert torch.count_nonzero(block[:, row]) == torch.count_nonzero(matrices[o, i, j])
+    return matrices
 
 
 @pytest.mark.parametrize("degree", DEGREES)
@@ -42,11 +57,13 @@ def test_harmonics_are_smooth_at_zero():
 
 
 def test_tables_first_needed_during_inference_serve_training_too():
-    clebsch_gordan.cache_clear()
+    for table in (clebsch_gordan, harmonics._made_angular_table, harmonics._made_raising_constant):
+        table.cache_clear()
     with torch.inference_mode():
         solid_harmonics(torch.ones(1, 3).double(), 2)
+        angular_table(1)
     v = torch.ones(1, 3, dtype=torch.float64, requires_grad=True)
-    angular_matrix(solid_harmonics(v, 2)[2], 1, 1).sum().backward()
+    (torch.cat(solid_harmonics(v, 2), -1) @ angular_table(1).mT).sum().backward()
     assert v.grad.isfinite().all()
 
 
@@ -81,7 +98,7 @@ def test_clebsch_gordan_decomposes_the_product_of_degrees(rng, i, o):
     torch.testing.assert_close(q.T @ q, torch.eye(q.shape[1]).double(), **TOL)
 
 
-@pytest.mark.parametrize("degrees", [(1, 0, 0, 1), (1, 1, 1, 1), (2, 1, 1, 2), (0, 2, 2, 1), (3, 1, 2, 2)])
+@pytest.mark.parametrize("degrees", [(1, 0, 0, 1), (1, 1, 1, 1), (2, 1, 1, 2), (3, 1, 2, 2), (4, 0, 1, 3)])
 def test_second_order_constants_decompose_the_product_of_two_rotations(rng, degrees):
     """App. B: 𝒬 = 𝒬₁ ⊗ 𝒬₂, reordered to (i₁ i₂ o₁ o₂), takes ρ_i ⊗ ρ_o to ⊕ ρ_{J₁} ⊗ ρ_{J₂}."""
     i1, i2, o1, o2 = degrees
@@ -96,17 +113,25 @@ def test_second_order_constants_decompose_the_product_of_two_rotations(rng, degr
     torch.testing.assert_close(q.T @ torch.kron(rho_i, rho_o) @ q, torch.kron(side_1, side_2), **TOL)
 
 
-@pytest.mark.parametrize(("o", "i"), list(itertools.product(DEGREES, DEGREES)))
-def test_kernel_constraint_on_one_side(rng, o, i):
-    """A_J(rv) = ρ_o(r) A_J(v) ρ_i(r)ᵀ for every J that couples o and i."""
+def test_kernel_constraint_on_one_side(rng):
+    """A_J(rv) = ρ_o(r) A_J(v) ρ_i(r)ᵀ for all o, i up to 4 and every J that couples them."""
     r, v = Rigid.random(rng).rotation, random_points(1, 3, rng)[0, 0]
-    before, after = solid_harmonics(v, o + i), solid_harmonics(r @ v, o + i)
-    for j in range(abs(o - i), o + i + 1):
-        turned = wigner(r, o) @ angular_matrix(before[j], o, i) @ wigner(r, i).T
-        torch.testing.assert_close(angular_matrix(after[j], o, i), turned, **TOL)
+    before, after = angular_matrices(v, 4), angular_matrices(r @ v, 4)
+    assert len(before) == sum(2 * min(o, i) + 1 for o in DEGREES for i in DEGREES)
+    for (o, i, j), matrix in before.items():
+        torch.testing.assert_close(after[o, i, j], wigner(r, o) @ matrix @ wigner(r, i).T, **TOL)
 
 
-@pytest.mark.parametrize("degrees", [(1, 1, 1, 1), (2, 1, 1, 0), (4, 3, 2, 4), (2, 0, 1, 0)])
+def test_angular_matrices_are_the_clebsch_gordan_constants_on_the_harmonics(rng):
+    """A_J = unvec(Q_J Y_J), of Frobenius norm ‖v‖^J."""
+    v = random_points(1, 3, rng)[0, 0]
+    for (o, i, j), matrix in angular_matrices(v, 4).items():
+        y = solid_harmonics(v, 8)[j]
+        torch.testing.assert_close(matrix, torch.einsum("oij,j->oi", clebsch_gordan(o, i, j), y), **TOL)
+        torch.testing.assert_close(matrix.norm(), v.norm() ** j, **TOL)
+
+
+@pytest.mark.parametrize("degrees", [(1, 1, 1, 1), (2, 1, 1, 0), (4, 3, 2, 4), (2, 0, 1, 0), (4, 4, 4, 4)])
 def test_kernel_constraint_on_both_sides(rng, degrees):
     """𝒲(r₁₂ z) = ρ_o(r₁₂) 𝒲(z) ρ_i(r₁₂)ᵀ with 𝒲 = Σ c_{J₁J₂} A_{J₁}(z¹) ⊗ A_{J₂}(z²)."""
     o1, o2, i1, i2 = degrees
@@ -116,9 +141,9 @@ def test_kernel_constraint_on_both_sides(rng, degrees):
     c = torch.randn(len(j1s), len(j2s), generator=rng, dtype=torch.float64)
 
     def kernel(z1, z2):
-        y1, y2 = solid_harmonics(z1, o1 + i1), solid_harmonics(z2, o2 + i2)
+        first, second = angular_matrices(z1, 4), angular_matrices(z2, 4)
         return sum(
-            c[a, b] * torch.kron(angular_matrix(y1[j1], o1, i1), angular_matrix(y2[j2], o2, i2))
+            c[a, b] * torch.kron(first[o1, i1, j1].contiguous(), second[o2, i2, j2].contiguous())
             for a, j1 in enumerate(j1s)
             for b, j2 in enumerate(j2s)
         )

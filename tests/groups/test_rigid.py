@@ -50,3 +50,9 @@ def test_one_of_a_batch(rng):
     a = Rigid.random(rng, 3)
     torch.testing.assert_close(a[1].matrix(), a.matrix()[1])
     assert a.to(torch.float32).rotation.dtype == torch.float32
+
+
+def test_each_motion_of_a_batch_can_have_its_own_factor(rng):
+    a = Rigid.random(rng, 3)
+    factors = torch.tensor([1.0, 2.0, 3.0]).double()
+    torch.testing.assert_close(a.scaled(factors).translation[2], 3 * a.translation[2])

@@ -24,6 +24,10 @@ def make_layer(
     return TransformerLayer(rep, rep, radial_k, radial_v, **options).double()
 
 
-def make_edges(points: torch.Tensor, max_degree: int, kind: str = "default", k: int = 4, mask=None) -> Edges:
+def make_edges(
+    points: torch.Tensor, max_degree: int, kind: str = "default", k: int = 4, mask=None, functions: int = 3
+) -> Edges:
     unit = torch.full((len(points),), 1.5, dtype=points.dtype) if kind == "default" else None
-    return edges_of(Neighborhoods.of(points, k, mask), max_degree, unit)
+    return edges_of(
+        Neighborhoods.of(points, k, mask), max_degree, unit, functions if kind == "default" else 0
+    )

@@ -38,6 +38,26 @@ def test_fast_layer_equals_the_literal_one_in_values_and_gradients(rng, sides, m
             torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("max_degree", [1, 2])
+@pytest.mark.parametrize(
+    ("rep_in", "rep_out"),
+    [
+        ({(0, 0): 3, (1, 0): 1}, {(0, 0): 4, (1, 0): 2}),
+        ({(0, 0): 2}, {(0, 0): 2, (1, 0): 2}),
+        ({(0, 0): 4, (1, 0): 2}, {(0, 0): 6}),
+    ],
+    ids=["unequal channels", "scalars only", "to scalars"],
+)
+def test_fast_layer_equals_the_literal_one_for_unequal_degrees(rng, rep_in, rep_out, max_degree):
+    radial = Chebyshev(1, 3)
+    layer = TransformerLayer(
+        Rep(rep_in), Rep(rep_out), radial, radial, heads=2, head_channels=2, tied=False
+    ).double()
+    points, field = random_points(7, 3, rng), random_field(Rep(rep_in), 7, rng)
+    edges = make_edges(points, max_degree)
+    assert_same_field(layer(field, edges), literal_layer(layer, field, points[0], edges, 1.5))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("max_degree", [1, 2, 3])
 def test_layer_on_one_cloud_turns_with_it(rng, max_degree, kind):
@@ -84,14 +104,13 @@ def test_swap_ties_self_interaction_query_and_kernels(rng):
     torch.testing.assert_close(same, same.transpose(1, 2)[order])
 
 
-def test_one_sided_layer_is_the_two_sided_one_with_all_degrees_p_zero(rng):
+@pytest.mark.parametrize("max_degree", [1, 2])
+def test_one_sided_layer_is_the_two_sided_one_with_all_degrees_p_zero(rng, max_degree):
     """The SE(3)-transformer is the special case q = 0, when the radial functions ignore the second side."""
-    x, f = random_points(9, 3, rng), random_field(rep_of(1, 1, 2), 9, rng)
-    one = make_layer(1, 1)
-    rep = rep_of(1, 1, 2)
-    two = TransformerLayer(
-        rep, rep, Chebyshev(2, 3), Chebyshev(2, 3), heads=2, head_channels=1, tied=False
-    ).double()
+    rep, radial = rep_of(1, max_degree, 2), Chebyshev(2, 3)
+    x, f = random_points(9, 3, rng), random_field(rep, 9, rng)
+    one = make_layer(1, max_degree)
+    two = TransformerLayer(rep, rep, radial, radial, heads=2, head_channels=1, tied=False).double()
     with torch.no_grad():
         for ours, theirs in ((two.query, one.query), (two.skip, one.skip)):
             for key in ours.weights:
@@ -105,7 +124,7 @@ def test_one_sided_layer_is_the_two_sided_one_with_all_degrees_p_zero(rng):
                     weights.append(w.flatten())
             ours.free.copy_(torch.cat(weights))
     lifted = torch.cat([x, torch.zeros_like(x)], dim=-1)
-    assert_same_field(two(f, make_edges(lifted, 1)), one(f, make_edges(x, 1)))
+    assert_same_field(two(f, make_edges(lifted, max_degree)), one(f, make_edges(x, max_degree)))
 
 
 @pytest.mark.parametrize("sides", [1, 2])
@@ -170,3 +189,10 @@ def test_channels_that_heads_cannot_share_are_refused():
     rep, radial = Rep({(0, 0): 3}), Chebyshev(1, 2)
     with pytest.raises(InputError, match="multiples of the number of heads, 2"):
         TransformerLayer(rep, rep, radial, radial, heads=2, head_channels=1, tied=False)
+
+
+def test_representations_without_scalars_or_a_common_degree_are_refused():
+    radial = Chebyshev(1, 2)
+    for rep_in, rep_out in (({(1, 0): 2}, {(1, 0): 2}), ({(0, 0): 2}, {(1, 0): 2})):
+        with pytest.raises(InputError, match="expected scalars at the input and a degree in common"):
+            TransformerLayer(Rep(rep_in), Rep(rep_out), radial, radial, heads=2, head_channels=1, tied=False)

@@ -19,8 +19,45 @@ def test_neighbors_are_those_of_a_kd_tree_nearest_first(rng):
 def test_neighbors_are_the_same_in_chunks(rng, monkeypatch):
     x = random_points(100, 3, rng, b=2)
     whole, _ = nearest_neighbors(x, 5)
+    assert x.shape[1] < neighbors_module.TREE_FROM
     monkeypatch.setattr(neighbors_module, "ROWS_AT_ONCE", 7)
     assert torch.equal(nearest_neighbors(x, 5)[0], whole)
+
+
+def test_tree_and_matrix_give_the_same_neighbors(rng, monkeypatch):
+    x, mask = random_points(500, 3, rng, b=2), torch.ones(2, 500, dtype=torch.bool)
+    mask[1, 450:] = False
+    for masked in (None, mask):
+        monkeypatch.setattr(neighbors_module, "TREE_FROM", 1)
+        by_tree, valid = nearest_neighbors(x, 12, masked)
+        monkeypatch.setattr(neighbors_module, "TREE_FROM", 10**9)
+        by_matrix, also_valid = nearest_neighbors(x, 12, masked)
+        real = slice(None) if masked is None else mask
+        assert torch.equal(by_tree[real], by_matrix[real])
+        assert (valid is None) == (also_valid is None)
+        assert valid is None or torch.equal(valid, also_valid)
+
+
+def test_tree_and_matrix_find_the_same_distances_among_ties_and_duplicates(monkeypatch):
+    side = torch.arange(5.0).double()
+    grid = torch.cartesian_prod(side, side, side)
+    x = torch.cat([grid, grid[:40], grid[:40]])[None]
+    found = []
+    for tree_from in (1, 10**9):
+        monkeypatch.setattr(neighbors_module, "TREE_FROM", tree_from)
+        index, _ = nearest_neighbors(x, 10)
+        assert not (index[0] == torch.arange(len(x[0]))[:, None]).any(), "a point is not its own neighbour"
+        found.append((x[0][index[0]] - x[0][:, None]).norm(dim=-1))
+    torch.testing.assert_close(found[0], found[1])
+
+
+def test_clouds_searched_side_by_side_are_those_searched_alone(rng, monkeypatch):
+    monkeypatch.setattr(neighbors_module, "TREE_FROM", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    clouds = [random_points(60, 3, rng, b=3), random_points(40, 3, rng)]
+    together = neighbors_module.nearest_neighbors_in_each([(cloud, None) for cloud in clouds], 8)
+    for cloud, (index, _) in zip(clouds, together, strict=True):
+        assert torch.equal(index, nearest_neighbors(cloud, 8)[0])
 
 
 def test_neighbors_do_not_change_far_from_the_origin(rng):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bitr import Rigid
+from bitr import InputError, Rigid
 from bitr.groups import Rep, swap, turn
 from bitr.layers import Chebyshev, Clouds, DegreeLinear, Elu, FieldNorm, Homogeneous
 from tests.conftest import assert_same_field, random_field, random_points
@@ -124,9 +124,14 @@ def test_paper_radial_function_of_one_distance_is_a_constant():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Chebyshev(2, 4), lambda: Homogeneous(2, 8, 0)], ids=["ours", "paper"]
+    "make", [lambda: Chebyshev(2, 3), lambda: Homogeneous(2, 8, 0)], ids=["ours", "paper"]
 )
 def test_swapping_the_sides_permutes_the_radial_functions(rng, make):
     radial, z = make().double(), random_points(9, 6, rng)
     h = radial(make_edges(z, 1))
     torch.testing.assert_close(radial(make_edges(z.roll(3, dims=-1), 1)), h[:, radial.swap_order])
+
+
+def test_a_layer_and_its_edges_must_agree_on_the_radial_functions(rng):
+    with pytest.raises(InputError, match="the edges carry 3 radial functions, the layer expects 4"):
+        Chebyshev(1, 4)(make_edges(random_points(9, 3, rng), 1))

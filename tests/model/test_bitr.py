@@ -52,7 +52,7 @@ DEGENERATE = {
     "planar": torch.cat([_cube()[..., :2], torch.zeros(1, 64, 1)], dim=-1).double(),
     "collinear": torch.linspace(0, 1, 30)[None, :, None].double() * torch.tensor([1.0, 2, 3]).double(),
     "duplicated": torch.cat([_cube(), _cube()], dim=1),
-    "few points, many times": _cube()[:, :4].repeat(1, 20, 1),
+    "few points, many times": _cube()[:, :4].repeat(1, 40, 1),  # more copies than neighbours
 }
 
 
@@ -73,13 +73,38 @@ def test_gradients_are_finite_for_degenerate_clouds(name, dtype, kind):
         assert all(g.isfinite().all() for g in gradients)
 
 
-def test_symmetric_shapes_close_the_singular_gap():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_exactly_symmetric_shapes_close_the_singular_gap(dtype):
     """A cube has no unique pose; the model says so instead of pretending."""
-    x, y = example_pair(0, 100, PLAIN)
+    for seed in range(5):
+        model = untrained_model("default", seed, dtype)
+        cube = Rigid.random(torch.Generator().manual_seed(seed)).act(_cube())
+        x, y = example_pair(seed, 100, PLAIN)
+        with torch.no_grad():
+            symmetric, plain = model.solve(cube, cube).singular_gap, model.solve(x, y).singular_gap
+        assert symmetric.item() < 1e-2 < plain.item()
+
+
+def test_gradients_in_the_points_pass_the_tree_search_in_several_threads():
+    x, y = (points.requires_grad_() for points in example_pair(0, 420, PLAIN))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        untrained_model("default", 0, torch.float32)(x, y).translation.sum().backward()
+    finally:
+        torch.set_num_threads(threads)
+    assert x.grad.isfinite().all()
+    assert y.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-30, 1e30, 1e200])
+def test_clouds_of_any_size_have_a_pose(size):
+    x, y = example_pair(0, 60, PLAIN)
     model = untrained_model("default", 0, torch.float64)
     with torch.no_grad():
-        assert model.solve(_cube(), _cube()).singular_gap.item() < 1e-4
-        assert model.solve(x, y).singular_gap.item() > 1e-3
+        pose, plain = model(size * x, size * y), model(x, y)
+    torch.testing.assert_close(pose.rotation, plain.rotation, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(pose.translation / size, plain.translation, rtol=1e-8, atol=1e-8)
 
 
 def test_key_points_lie_in_the_bounding_box_and_apart_from_each_other():
@@ -151,8 +176,13 @@ BAD_INPUTS = {
     "NaN": (NAN, r"source: 1 of 30 points are NaN or infinite"),
     "infinite": (INFINITE, r"source: 2 of 30 points are NaN or infinite"),
     "NaN normals": (Cloud(GOOD, normals=NAN), r"source: 1 of 30 normals are NaN"),
-    "all equal": (torch.ones(1, 30, 3), r"source: all points of a cloud are equal"),
-    "all equal far away": (torch.full((1, 30, 3), 1e6), r"source: all points of a cloud are equal"),
+    "all equal": (torch.ones(1, 30, 3), r"source: all points of a cloud are equal up to the rounding"),
+    "small and far away": (
+        0.01 * GOOD.float() + 1e6,
+        r"source: all points .* of torch.float32 \(extent .* at coordinates up to 1.0e\+06\)",
+    ),
+    "an array inside a cloud": (raw_cloud(GOOD.numpy()), r"source: got points as ndarray, expected a tensor"),
+    "a mask as a list": (raw_cloud(GOOD, mask=[True] * 30), r"source: got mask as list, expected a tensor"),
     "no batch dimension": (GOOD[0], r"source: got points of shape \(30, 3\), expected \(b, n, 3\)"),
     "two dimensions": (GOOD[..., :2], r"source: got points of shape \(1, 30, 2\), expected \(b, n, 3\)"),
     "whole numbers": (torch.ones(1, 30, 3, dtype=torch.long), r"source: got points of type torch.int64"),
@@ -191,8 +221,8 @@ def test_the_reference_is_checked_as_the_source_is():
 
 
 def test_a_model_made_for_normals_asks_for_them():
-    with pytest.raises(InputError, match="made for clouds with normals"):
-        BITR(BITRConfig(normals=True)).double()(GOOD, GOOD)
+    with pytest.raises(InputError, match="reference: the model was made for clouds with normals"):
+        BITR(BITRConfig(normals=True)).double()(Cloud(GOOD, normals=GOOD), GOOD)
 
 
 def test_more_neighbors_than_points_means_all_points(rng):
@@ -211,12 +241,29 @@ def test_more_neighbors_than_points_means_all_points(rng):
         ({"channels": 3}, "channels = 3 is not a multiple of num_heads = 2"),
         ({"num_keypoints": 0}, "num_keypoints = 0: expected a whole number of at least 4"),
         ({"max_degree": 0}, "max_degree = 0"),
-        ({"radial_functions": (3, 0)}, "radial_functions"),
+        ({"radial_functions": (3, 0)}, "expected a tuple of two positive whole numbers"),
+        ({"num_layers": True}, "num_layers = True: expected a whole number"),
     ],
 )
 def test_impossible_settings_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
         BITRConfig(**changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("swap", "no", "swap = 'no': expected True or False"),
+        ("radial_functions", (4.0, 3), "expected a tuple of two positive whole numbers"),
+        ("radial_functions", 4, "expected a tuple of two positive whole numbers"),
+    ],
+)
+def test_settings_of_the_wrong_type_are_refused(name, value, message):
+    """As they arrive from a file, past the type checks of the tests."""
+    config = BITRConfig()
+    object.__setattr__(config, name, value)
+    with pytest.raises(InputError, match=message):
+        config.__post_init__()
 
 
 def test_config_survives_a_round_trip_and_a_misspelt_key_names_the_nearest():

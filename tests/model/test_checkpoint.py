@@ -97,6 +97,14 @@ BAD_FILES = {
     "a missing weight": (lambda f: _rewritten(f, **{WEIGHT: None}), "the weights do not fit the config"),
     "a foreign weight": (lambda f: _rewritten(f, foreign=torch.ones(3)), r"first foreign: found \(3,\)"),
     "a weight of another shape": (lambda f: _rewritten(f, **{WEIGHT: torch.ones(1, 1)}), r"found \(1, 1\)"),
+    "whole numbers": (
+        lambda f: _rewritten(f, **{WEIGHT: torch.ones(4, 4, dtype=torch.long)}),
+        "the weights are of type torch.float32, torch.int64, expected all float32 or all float64",
+    ),
+    "a model beyond all memory": (
+        lambda f: _rewritten(f, metadata={"format": "bitr-1", "config": '{"channels": 4000000}'}),
+        "no model can be made from the config inside",
+    ),
     "a NaN": (
         lambda f: _rewritten(f, **{WEIGHT: torch.full((4, 4), float("nan"))}),
         "are NaN or infinite; the file is damaged",
@@ -112,6 +120,21 @@ def test_a_file_that_is_no_checkpoint_is_refused_by_name(tmp_path, name):
         bitr.load(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_loading_does_not_disturb_the_global_generator(tmp_path):
+    path = bitr.save(BITR(CONFIG), tmp_path)
+    torch.manual_seed(3)
+    bitr.load(path)
+    after = torch.rand(1)
+    torch.manual_seed(3)
+    assert torch.equal(torch.rand(1), after)
+
+
+def test_a_checkpoint_can_be_read_by_those_who_may_read_other_files(tmp_path):
+    path, other = bitr.save(BITR(CONFIG), tmp_path / "m.safetensors"), tmp_path / "other"
+    other.write_text("")
+    assert path.stat().st_mode == other.stat().st_mode
 
 
 def test_saving_into_a_missing_folder_names_the_folder(tmp_path):

@@ -25,7 +25,7 @@ def radial_functions(radial: Radial, lengths: Sides) -> Tensor:
     r = torch.stack(lengths)
     if isinstance(radial, Chebyshev):
         t = 2 * r / (1 + r) - 1
-        h = [torch.cos(n * torch.arccos(t)) for n in range(radial.functions)]
+        h = [torch.cos(n * torch.arccos(t)) for n in range(round(radial.num_weights ** (1 / len(lengths))))]
         if len(lengths) == 1:
             return torch.stack([value[0] for value in h])
         return torch.stack([a[0] * b[1] for a in h for b in h])

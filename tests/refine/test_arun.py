@@ -53,7 +53,20 @@ def test_points_without_correspondence_are_refused(rng):
     x = random_points(5, 3, rng)[0]
     with pytest.raises(InputError, match=r"got \(5, 3\) and \(4, 3\)"):
         arun.__wrapped__(x, x[:4])
+    with pytest.raises(InputError, match="must be finite"):
+        arun(x, torch.full_like(x, float("nan")))
+    with pytest.raises(InputError, match=r"got weights of shape \(1,\), expected \(5,\)"):
+        arun.__wrapped__(x, x, torch.ones(1).double())
     with pytest.raises(InputError, match="weights must not be negative"):
         arun(x, x, torch.tensor([1.0, 1, 1, 1, -1]).double())
     with pytest.raises(InputError, match="nor all 0"):
         arun(x, x, torch.zeros(5).double())
+
+
+def test_points_in_float32_far_from_the_origin_lose_nothing_more(rng):
+    x, g = random_points(20, 3, rng)[0] + 1e4, Rigid.random(rng)
+    y = g.act(x)
+    exact = arun(x.float().double(), y.float().double())
+    found = arun(x.float(), y.float())
+    assert found.rotation.dtype == torch.float32
+    torch.testing.assert_close(found.rotation, exact.rotation.float())

@@ -102,7 +102,7 @@ def layer_rows(n: int = 1024, k: int = 24, channels: int = 4) -> Iterator[LayerR
         radial = Chebyshev(1, BITRConfig.radial_functions[0])
         ours = TransformerLayer(rep, rep, radial, radial, heads=2, head_channels=channels // 2, tied=False)
         theirs = E3nnLayer(max_degree, channels, radial.num_weights)
-        edges = edges_of(Neighborhoods.of(_pair(n, 1)[0], k), max_degree, torch.ones(1))
+        edges = edges_of(Neighborhoods.of(_pair(n, 1)[0], k), max_degree, torch.ones(1), radial.num_weights)
         field = {d: torch.randn(n, components(d), c) for d, c in rep.items()}
         forward = _fastest([_no_grad(partial(layer, field, edges)) for layer in (ours, theirs)])
         training = _fastest([_trained(layer, field, edges) for layer in (ours, theirs)])

@@ -2,7 +2,7 @@
 
 from bitr.groups.clebsch_gordan import clebsch_gordan
 from bitr.groups.cloud import Cloud
-from bitr.groups.harmonics import angular_matrix, angular_table, solid_harmonics, wigner
+from bitr.groups.harmonics import angular_table, solid_harmonics, wigner
 from bitr.groups.representation import Degree, Field, Rep, components, swap, swapped, turn
 from bitr.groups.rigid import Rigid
 from bitr.groups.rotation import nearest_rotation, nearest_rotation_and_gap, rotation_angle
@@ -13,7 +13,6 @@ __all__ = [
     "Field",
     "Rep",
     "Rigid",
-    "angular_matrix",
     "angular_table",
     "clebsch_gordan",
     "components",

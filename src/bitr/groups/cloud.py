@@ -12,7 +12,10 @@ from bitr.groups.rigid import Rigid
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points with what is known at each of them; ``mask`` is False on padding, None when all are points."""
+    """Points with what is known at each of them; ``mask`` is False on padding, None when all are points.
+
+    Normals and colours are used by models that were made for them, as ``BITRConfig(normals=True)``.
+    """
 
     points: Float[Tensor, "b n 3"]
     normals: Float[Tensor, "b n 3"] | None = None

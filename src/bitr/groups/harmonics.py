@@ -9,10 +9,15 @@ from torch import Tensor
 from bitr.groups.clebsch_gordan import clebsch_gordan
 
 
-@cache
-@torch.inference_mode(False)
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _raising_constant(degree: int) -> Float64[Tensor, "..."]:
     """Clebsch-Gordan table that takes (Y_{degree-1}, v) to Y_degree, scaled to give |Y(û)| = 1."""
+    return _made_raising_constant(degree)
+
+
+@cache
+@torch.inference_mode(False)
+def _made_raising_constant(degree: int) -> Float64[Tensor, "..."]:
     table = clebsch_gordan(degree - 1, 1, degree)
     axis = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
     below = solid_harmonics(axis, degree - 1)[-1]
@@ -47,23 +52,21 @@ def wigner(rotation: Float[Tensor, "*b 3 3"], degree: int) -> Float[Tensor, "*b 
     return matrix.contiguous()
 
 
-def angular_matrix(harmonic: Float[Tensor, "*b j"], d_out: int, d_in: int) -> Float[Tensor, "*b o i"]:
-    r"""The paper's :math:`A_J = \mathrm{unvec}(Q_J Y_J)`, where J is read off the harmonic's size.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def angular_table(max_degree: int) -> Float64[Tensor, "r m y"]:
+    r"""The paper's :math:`A_J = \mathrm{unvec}(Q_J Y_J)` for all degrees up to ``max_degree``, Y left open.
 
-    Law (the kernel constraint on one side): :math:`A_J(rv) = \rho_o(r)\,A_J(v)\,\rho_i(r)^\top`.
+    Rows (o, m_o, i, J), columns (i, m_i), harmonics (J, m_J). Contracted with the harmonics of a direction
+    it gives, for every o, the matrices of all (i, J) that reach o, each acting on the components of its own
+    i and zero on the others. Law (the kernel constraint on one side):
+    :math:`A_J(rv) = \rho_o(r)\,A_J(v)\,\rho_i(r)^\top`.
     """
-    j = (harmonic.shape[-1] - 1) // 2
-    return torch.einsum("oij,...j->...oi", clebsch_gordan(d_out, d_in, j).to(harmonic), harmonic)
+    return _made_angular_table(max_degree)
 
 
 @cache
 @torch.inference_mode(False)
-def angular_table(max_degree: int) -> Float64[Tensor, "r m y"]:
-    """All A_J of degrees up to ``max_degree``: rows (o, m_o, i, J), columns (i, m_i), harmonics (J, m_J).
-
-    Contracted with the harmonics of a direction it gives, for every o, the matrices of all (i, J) that
-    reach o, each acting on the components of its own i and zero on the others.
-    """
+def _made_angular_table(max_degree: int) -> Float64[Tensor, "r m y"]:
     degrees = range(max_degree + 1)
     columns, harmonics = (max_degree + 1) ** 2, (2 * max_degree + 1) ** 2
     blocks = []

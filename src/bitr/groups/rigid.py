@@ -52,9 +52,10 @@ class Rigid:
         back = self.rotation.mT
         return Rigid(back, -(back @ self.translation[..., None])[..., 0])
 
-    def scaled(self, factor: float | Tensor) -> Rigid:
+    def scaled(self, factor: float | Float[Tensor, "*b"]) -> Rigid:
         """The same motion in a unit of length that is ``factor`` times smaller: (r, factor·t)."""
-        return Rigid(self.rotation, self.translation * factor)
+        each = factor[..., None] if isinstance(factor, Tensor) else factor
+        return Rigid(self.rotation, self.translation * each)
 
     def to(self, target: torch.dtype | torch.device) -> Rigid:
         return Rigid(self.rotation.to(target), self.translation.to(target))

@@ -31,14 +31,17 @@ def nearest_rotation(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:
 
 
 def nearest_rotation_and_gap(
-    a: Float[Tensor, "*b 3 3"],
+    a: Float[Tensor, "*b 3 3"], noise: float = 0.0
 ) -> tuple[Float[Tensor, "*b 3 3"], Float[Tensor, "*b"]]:
     r"""The nearest rotation, and the gap :math:`\sigma_2 + \mathrm{sign}(\det a)\,\sigma_3` over ‖a‖.
 
     Near 0 the rotation is not determined: no rotation is nearest. The gap is at most 2/√3, has no gradient,
-    and is unchanged by rotations on either side, by transposition and by a positive scale.
+    and is unchanged by rotations on either side, by transposition and by a positive scale as long as ‖a‖ is
+    above the ``noise``; below, the gap shrinks with ‖a‖.
     """
     size = a.detach().square().sum((-2, -1), keepdim=True).sqrt()
-    floor = torch.finfo(a.dtype).eps ** 0.5  # what is smaller is rounding, and has no direction
+    floor = torch.finfo(a.dtype).eps  # an all-zero ``a`` must not turn the gradient into infinity
     rotation, signed = roma.special_procrustes(a / size.clamp_min(floor), return_singular_values=True)
-    return rotation, (signed[..., 1] + signed[..., 2]).detach()
+    gap = (signed[..., 1] + signed[..., 2]).detach()
+    above = (size / size.clamp_min(noise))[..., 0, 0] if noise > 0 else 1.0
+    return rotation, gap * above

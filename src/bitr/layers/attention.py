@@ -45,6 +45,10 @@ class TransformerLayer(nn.Module):
             raise InputError(f"the channels of {rep_out} must be multiples of the number of heads, {heads}")
         self.rep_out, self.heads = rep_out, heads
         shared = [degree for degree in rep_out if degree in rep_in]
+        if (0, 0) not in rep_in or not shared:
+            raise InputError(
+                f"from {rep_in} to {rep_out}: expected scalars at the input and a degree in common"
+            )
         rep_query = Rep(dict.fromkeys(shared, heads * head_channels))
         self.radial_k, self.radial_v = radial_k, radial_v
         self.query = DegreeLinear(rep_in, rep_query, tied)

@@ -14,7 +14,7 @@ class Clouds:
     """Batches of clouds, one after the other: each has b clouds of n points. ``mask`` is False on padding."""
 
     shapes: tuple[tuple[int, int], ...]
-    mask: Bool[Tensor, "N"] | None = None
+    mask: Bool[Tensor, " N"] | None = None
 
     @classmethod
     def of(cls, points: list[Float[Tensor, "_ _ d"]], masks: list[Bool[Tensor, "_ _"] | None]) -> Clouds:
@@ -27,12 +27,12 @@ class Clouds:
         ]
         return cls(shapes, torch.cat([mask.flatten() for mask in full]))
 
-    def split(self, values: Float[Tensor, "N *x"]) -> list[Tensor]:
+    def split(self, values: Float[Tensor, "N ..."]) -> list[Tensor]:
         """Back to one (b, n, …) tensor per batch."""
         parts = values.split([b * n for b, n in self.shapes])
         return [part.unflatten(0, shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def means(self, values: Float[Tensor, "N *x"]) -> Float[Tensor, "C *x"]:
+    def means(self, values: Float[Tensor, "N ..."]) -> Float[Tensor, "C ..."]:
         """Mean over the real points of each cloud."""
         if self.mask is None:
             return torch.cat([part.mean(1) for part in self.split(values)])
@@ -41,7 +41,7 @@ class Clouds:
         counts = torch.cat([part.sum(1) for part in self.split(weight)])
         return torch.cat(sums) / _as_wide(counts, values)
 
-    def spread(self, of_clouds: Float[Tensor, "C *x"]) -> Float[Tensor, "N *x"]:
+    def spread(self, of_clouds: Float[Tensor, "C ..."]) -> Float[Tensor, "N ..."]:
         """A value per cloud, at each of its points."""
         parts = of_clouds.split([b for b, _ in self.shapes])
         spread = [

@@ -6,8 +6,7 @@ Element-wise work then runs over long contiguous rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,13 +14,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from bitr.groups import angular_table, solid_harmonics
+from bitr.layers.basis import chebyshev
 from bitr.layers.clouds import Clouds
 from bitr.layers.neighbors import nearest_neighbors_in_each
 
 SOFTNESS = 0.25
 """Lengths below this part of the unit count as short: there a direction fades instead of jumping."""
 SHORTEST = 1e-6
-"""Clouds here have size 1. Where all neighbours coincide, lengths are compared with this instead of 0."""
+"""A length that counts as 0, in units of the clouds' size (without the scale law, of the input)."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class Neighborhoods:
         offset = gather_neighbors(rows, index) - rows[..., None]
         return cls(index, None if all_real else torch.cat(valids), offset, clouds)
 
-    def farthest_square(self) -> Float[Tensor, "N"]:
+    def farthest_square(self) -> Float[Tensor, " N"]:
         """Square of the distance to the farthest neighbour; 0 for padding."""
         squares = self.offset.square().sum(0)
         if self.valid is not None:
             squares = squares.masked_fill(~self.valid, 0)
         return squares.amax(-1)
 
-    def mean_reach(self) -> Float[Tensor, "C"]:
+    def mean_reach(self) -> Float[Tensor, " C"]:
         """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1."""
-        return self.clouds.means((self.farthest_square() + SHORTEST**2).sqrt())
+        return self.clouds.means(_root(self.farthest_square()))
 
 
 @dataclass(frozen=True)
@@ -83,24 +83,22 @@ class Edges:
     lengths: Float[Tensor, "sides N k"]
     directions: Float[Tensor, "sides 3 N k"]
     envelope: Float[Tensor, "N k"] | None
+    basis: Float[Tensor, "N z k"] | None
+    """The radial functions of ``Chebyshev``, where it is used."""
+    angular: Float[Tensor, "sides E r m"] | None
+    """For every edge the matrices A_J(z_vu) of all (o, i, J): rows (o, m_o, i, J) by columns (i, m_i).
+    Not needed for vectors of one cloud, where they are dot, cross and outer products."""
     max_degree: int
-    radial_functions: dict[int, Tensor] = field(default_factory=dict, repr=False)
-    """Kept by ``Chebyshev`` for the next layer: they are the same for all."""
 
     @property
     def sides(self) -> int:
         return len(self.directions)
 
-    @cached_property
-    def angular(self) -> Float[Tensor, "sides E r m"]:
-        """For every edge the matrices A_J(z_vu) of all (o, i, J): rows (o, m_o, i, J) by columns (i, m_i)."""
-        harmonics = solid_harmonics(self.directions.flatten(2).mT, 2 * self.max_degree)
-        table = angular_table(self.max_degree).to(self.directions)
-        return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
 
-
-def edges_of(around: Neighborhoods, max_degree: int, unit: Float[Tensor, "C"] | None) -> Edges:
-    r"""Lengths and directions of the offsets, side by side.
+def edges_of(
+    around: Neighborhoods, max_degree: int, unit: Float[Tensor, " C"] | None, functions: int = 0
+) -> Edges:
+    r"""Lengths and directions of the offsets, side by side, and ``functions`` functions of each length.
 
     With a ``unit`` the geometry is smooth in the points: lengths are in that unit, directions are
     :math:`z/\sqrt{\|z\|^2 + \delta^2}`, which only multiplies the radial function of each J by a power of
@@ -112,8 +110,24 @@ def edges_of(around: Neighborhoods, max_degree: int, unit: Float[Tensor, "C"] | 
         sides = sides / around.clouds.spread(unit)[:, None]
     squares = sides.square().sum(1)
     lengths = _root(squares) if unit is None else (squares + SOFTNESS**2).sqrt()
-    envelope = None if unit is None else _envelope(around)
-    return Edges(around.index, around.valid, lengths, sides / lengths[:, None], envelope, max_degree)
+    directions = sides / lengths[:, None]
+    general = len(sides) == 2 or max_degree > 1 or torch.compiler.is_compiling()
+    return Edges(
+        around.index,
+        around.valid,
+        lengths,
+        directions,
+        None if unit is None else _envelope(around),
+        chebyshev(lengths, functions) if functions else None,
+        _angular(directions, max_degree) if general else None,
+        max_degree,
+    )
+
+
+def _angular(directions: Float[Tensor, "sides 3 N k"], max_degree: int) -> Float[Tensor, "sides E r m"]:
+    harmonics = solid_harmonics(directions.flatten(2).mT, 2 * max_degree)
+    table = angular_table(max_degree).to(directions)
+    return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
 
 
 def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "N k"]) -> Float[Tensor, "f N k"]:
@@ -122,8 +136,8 @@ def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "N k"]) -> F
 
 
 def _root(squares: Tensor) -> Tensor:
-    """Square root whose gradient at 0 is finite: points may coincide."""
-    return (squares + torch.finfo(squares.dtype).tiny).sqrt()
+    """Square root whose gradient at 0 is of order 1: points may coincide."""
+    return (squares + SHORTEST**2).sqrt()
 
 
 def _envelope(around: Neighborhoods) -> Float[Tensor, "N k"]:

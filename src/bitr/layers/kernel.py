@@ -25,7 +25,7 @@ class KernelWeights(nn.Module):
     index: Tensor
 
     def __init__(
-        self, rep_in: Rep, rep_out: Rep, heads: int, num_weights: int, swap_order: Int[Tensor, "z"] | None
+        self, rep_in: Rep, rep_out: Rep, heads: int, num_weights: int, swap_order: Int[Tensor, " z"] | None
     ) -> None:
         super().__init__()
         self.rep_in, self.rep_out, self.heads, self.num_weights = rep_in, rep_out, heads, num_weights

@@ -16,12 +16,11 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from bitr.groups import Degree, Field
 from bitr.layers.edges import Edges
-from bitr.layers.rows import VectorRows, rows_of_any_degree
-
-Rows = list[Float[Tensor, "N _ k"]]
+from bitr.layers.rows import Rows, VectorRows, rows_of_any_degree
 
 EDGES_AT_ONCE = 65536
 """Edges whose rows exist at a time."""
@@ -40,20 +39,17 @@ def neighbor_sums(
     asked = tuple(degrees.index(o) for o in probes)
     attention = Attention(heads, asked, edges.valid)
     values: list[Any] = [h_k, h_v, edges.envelope, *probes.values()]
-    if edges.sides == 1 and edges.max_degree == 1:
+    function: Any
+    if torch.compiler.is_compiling():  # which finds out by itself what to keep and what to make again
+        sums = attention.forward(rows_of_any_degree(field, edges, degrees), *values)
+    elif edges.angular is None:
         rows = VectorRows.of(field, edges, degrees)
-        if torch.compiler.is_compiling():  # which finds out by itself what to keep and what to make again
-            sums = attention.forward(rows.forward(rows.features, rows.direction, slice(None)), *values)
-        else:
-            recomputed: Any = _RecomputedSums
-            sums = recomputed.apply(attention, rows, rows.features, rows.direction, *values)
+        function = _RecomputedSums
+        sums = function.apply(attention, rows, rows.features, rows.direction, *values)
     else:
         of_any = rows_of_any_degree(field, edges, degrees)
-        if torch.compiler.is_compiling():
-            sums = attention.forward(of_any, *values)
-        else:
-            kept: Any = _Sums
-            sums = kept.apply(attention, len(degrees), *of_any, *values)
+        function = _Sums
+        sums = function.apply(attention, len(degrees), *of_any, *values)
     return dict(zip(degrees, sums, strict=True))
 
 
@@ -138,6 +134,7 @@ class _Sums(torch.autograd.Function):
         return attention.forward(list(inputs[:num_rows]), *inputs[num_rows:])
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *d_sums: Tensor) -> tuple[Tensor | None, ...]:
         inputs, n = ctx.saved_tensors, ctx.num_rows
         d_rows, others = ctx.attention.backward(d_sums, list(inputs[:n]), *inputs[n:], geometry=True)
@@ -159,6 +156,7 @@ class _RecomputedSums(torch.autograd.Function):
         return tuple(torch.cat(sums) for sums in zip(*parts, strict=True))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *d_sums: Tensor) -> tuple[Tensor | None, ...]:
         features, direction, *others = ctx.saved_tensors
         geometry = any(ctx.needs_input_grad[3:7])

@@ -38,9 +38,10 @@ def nearest_neighbors_in_each(
 ) -> list[Found]:
     """The same for several batches of clouds, whose trees are searched side by side."""
     found = []
-    trees = [points.device.type == "cpu" and points.shape[1] >= TREE_FROM for points, _ in batches]
+    eager_on_cpu = batches[0][0].device.type == "cpu" and not torch.compiler.is_compiling()
+    trees = [eager_on_cpu and points.shape[1] >= TREE_FROM for points, _ in batches]
     jobs = [
-        (points[i], None if mask is None else mask[i], min(k, points.shape[1] - 1))
+        (points.detach()[i], None if mask is None else mask[i], min(k, points.shape[1] - 1))
         for (points, mask), tree in zip(batches, trees, strict=True)
         for i in range(len(points) if tree else 0)
     ]
@@ -57,10 +58,9 @@ def nearest_neighbors_in_each(
 
 
 def _side_by_side(jobs: list[tuple[Tensor, Tensor | None, int]]) -> Iterable[Int[Tensor, "n k"]]:
-    threads = min(torch.get_num_threads(), len(jobs))
-    if threads <= 1:
+    if len(jobs) <= 1 or torch.get_num_threads() == 1:
         return [_by_tree(*job) for job in jobs]
-    return _pool(os.getpid(), threads).map(lambda job: _by_tree(*job), jobs)
+    return _pool(os.getpid(), torch.get_num_threads()).map(lambda job: _by_tree(*job), jobs)
 
 
 @cache
@@ -69,7 +69,7 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, "n"] | None, k: int) -> Int[Tensor, "n k"]:
+def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, " n"] | None, k: int) -> Int[Tensor, "n k"]:
     """One cloud on the CPU. Rows of padding, and places beyond the last real neighbour, hold any index."""
     if mask is not None:
         real = mask.nonzero()[:, 0]

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from bitr.errors import InputError
 from bitr.layers.edges import Edges
 
 
@@ -17,9 +18,9 @@ class Radial(nn.Module):
     """What a layer asks of its radial functions."""
 
     num_weights: int
-    swap_order: Int[Tensor, "z"]
+    swap_order: Int[Tensor, " z"]
 
-    def __init__(self, swap_order: Int[Tensor, "z"]) -> None:
+    def __init__(self, swap_order: Int[Tensor, " z"]) -> None:
         super().__init__()
         self.num_weights = len(swap_order)
         self.register_buffer("swap_order", swap_order, persistent=False)
@@ -30,31 +31,23 @@ class Radial(nn.Module):
 
 
 class Chebyshev(Radial):
-    r"""Our default: a fixed smooth basis of lengths in their unit, the same for all layers.
+    """Our default: a fixed smooth basis of lengths in their unit, the same for all layers.
 
-    One side: Chebyshev polynomials :math:`T_z(2\tau - 1)` of :math:`\tau = r/(1+r)`. Two sides: all
-    products of a function of each. Of scale degree 0 because r is a length over a length.
+    Of scale degree 0 because it is of a length over a length. The functions come with the edges, so that
+    they are computed once.
     """
 
     def __init__(self, sides: int, functions: int) -> None:
         grid = torch.arange(functions**sides).reshape((functions,) * sides)
         super().__init__(grid.permute(*reversed(range(sides))).flatten())
-        self.functions = functions
 
     def forward(self, edges: Edges) -> Float[Tensor, "N z k"]:
-        if self.functions not in edges.radial_functions:
-            edges.radial_functions[self.functions] = self._basis(edges)
-        return edges.radial_functions[self.functions]
-
-    def _basis(self, edges: Edges) -> Float[Tensor, "N z k"]:
-        t = 1 - 2 / (1 + edges.lengths)
-        ladder = [torch.ones_like(t), t]
-        while len(ladder) < self.functions:
-            ladder.append(2 * t * ladder[-1] - ladder[-2])
-        basis = torch.stack(ladder[: self.functions], dim=2)
-        if edges.sides == 1:
-            return basis[0]
-        return (basis[0, :, :, None] * basis[1, :, None]).flatten(1, 2)
+        found = 0 if edges.basis is None else edges.basis.shape[1]
+        if edges.basis is None or found != self.num_weights:
+            raise InputError(
+                f"the edges carry {found} radial functions, the layer expects {self.num_weights}"
+            )
+        return edges.basis
 
 
 class Homogeneous(Radial):

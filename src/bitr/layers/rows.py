@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from bitr.groups import Degree, Field
 from bitr.layers.edges import Edges
 
-Rows = list[Float[Tensor, "N _ k"]]
+Rows = list[Float[Tensor, "_ _ k"]]
+"""T^o of each output degree, for some nodes: (n, m q, k)."""
 
 
 def num_j(o: int, i: int) -> int:
@@ -127,6 +128,7 @@ def _cross(a: Tensor, b: Tensor) -> list[Float[Tensor, "c N k"]]:
 def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> Rows:
     """Both sides' angular matrices, of all (o, i, J) at once, times each neighbour's features as a matrix."""
     side, sides = edges.max_degree + 1, edges.sides
+    assert edges.angular is not None
     c = max(value.shape[2] for value in field.values())
     at_neighbors = _square(field, side, sides, c).index_select(0, edges.index.flatten())
     sizes = [(2 * o + 1) * sum(num_j(o, i) for i in range(side)) for o in range(side)]
@@ -163,7 +165,7 @@ def _square(field: Field, side: int, sides: int, c: int) -> Float[Tensor, "N _ _
     return torch.cat(lines, dim=1)
 
 
-def _kept(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int[Tensor, "q"]:
+def _kept(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int[Tensor, " q"]:
     """Which (i₂, J₂, i₁, J₁, channel) exist, where degrees have different numbers of channels."""
     others = range(side if sides == 2 else 1)
     channels = {(p, q): field[p, q].shape[2] if (p, q) in field else 0 for q in others for p in range(side)}
@@ -177,4 +179,5 @@ def _kept(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int
         for _ in range(num_j(o[0], p))
         for channel in range(c)
     ]
-    return torch.tensor(exists, device=field[0, 0].device).nonzero()[:, 0]
+    places = [place for place, there in enumerate(exists) if there]
+    return torch.tensor(places, device=field[0, 0].device)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bitr.errors import InputError
 from bitr.groups import Cloud, Rigid
 from bitr.model.config import BITRConfig
 from bitr.model.inputs import Frame, as_cloud, centered, check_pair
@@ -24,7 +25,7 @@ class Solution:
     pose: Rigid
     source_keypoints: Float[Tensor, "b l 3"]
     reference_keypoints: Float[Tensor, "b l 3"]
-    singular_gap: Float[Tensor, "b"]
+    singular_gap: Float[Tensor, " b"]
     """Near 0 the rotation is not determined: the shape is symmetric or degenerate."""
 
 
@@ -41,6 +42,8 @@ class BITR(nn.Module):
     def __init__(self, config: BITRConfig | None = None) -> None:
         super().__init__()
         self.config = config if config is not None else BITRConfig()
+        if not isinstance(self.config, BITRConfig):
+            raise InputError(f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()")
         self.extract = KeyPointNetwork(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
 
@@ -69,7 +72,8 @@ class BITR(nn.Module):
         """Checked, centred, in one unit of length, and in the precision of the weights."""
         weight = next(self.parameters())
         if not torch.compiler.is_compiling():
-            check_pair(source, reference, weight.device)
+            wanted = tuple(name for name in ("normals", "colors") if getattr(self.config, name))
+            check_pair(source, reference, weight.device, wanted)
         x, y, frame = centered(source, reference, with_unit=self.config.scale)
         return (
             replace(x, points=x.points.to(weight.dtype)),

@@ -8,6 +8,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -36,6 +37,9 @@ def save(model: BITR, path: str | os.PathLike[str]) -> Path:
     os.close(handle)
     try:
         save_file(tensors, temporary, metadata)
+        umask = os.umask(0)  # can only be read by setting it
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, target)
     finally:
         Path(temporary).unlink(missing_ok=True)
@@ -46,7 +50,11 @@ def load(name: str | os.PathLike[str]) -> BITR:
     """The model of a checkpoint: a path to a file or folder, or the name of weights that come with bitr."""
     path = _find(name)
     config, tensors = _read(path)
-    model = BITR(config)
+    try:
+        with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
+            model = BITR(config)
+    except (RuntimeError, MemoryError) as error:
+        raise InputError(f"{path}: no model can be made from the config inside ({error})") from error
     expected = {key: tuple(value.shape) for key, value in model.state_dict().items()}
     found = {key: tuple(value.shape) for key, value in tensors.items()}
     if expected != found:
@@ -55,10 +63,14 @@ def load(name: str | os.PathLike[str]) -> BITR:
             f"{path}: the weights do not fit the config inside ({len(wrong)} differ, first {wrong[0]}: "
             f"found {found.get(wrong[0])}, expected {expected.get(wrong[0])})"
         )
+    kinds = {value.dtype for value in tensors.values()}
+    if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
+        names = ", ".join(sorted(str(kind) for kind in kinds))
+        raise InputError(f"{path}: the weights are of type {names}, expected all float32 or all float64")
     damaged = [key for key, value in tensors.items() if not value.isfinite().all()]
     if damaged:
         raise InputError(f"{path}: the weights {damaged[0]} are NaN or infinite; the file is damaged")
-    model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
+    model.to(kinds.pop()).load_state_dict(tensors)
     return model.eval()
 
 

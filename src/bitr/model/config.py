@@ -56,7 +56,12 @@ class BITRConfig:
                 near = difflib.get_close_matches(key, known, n=1) or known
                 raise InputError(f"unknown model setting {key!r}; did you mean {near[0]!r}?")
         functions = values.get("radial_functions", cls.radial_functions)
-        return cls(**{**values, "radial_functions": tuple(functions)})
+        own = {"radial_functions": tuple(functions)} if isinstance(functions, list) else {}
+        return cls(**{**values, **own})
+
+    def basis_size(self, sides: int) -> int:
+        """How many fixed functions of a length the edges carry; the paper's are networks of each layer."""
+        return self.radial_functions[sides - 1] if self.radial == "chebyshev" else 0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -72,10 +77,20 @@ class BITRConfig:
         }
         for name, minimum in least.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or value < minimum:
+            if type(value) is not int or value < minimum:
                 raise InputError(f"{name} = {value!r}: expected a whole number of at least {minimum}")
-        if len(self.radial_functions) != 2 or min(self.radial_functions) < 1:
-            raise InputError(f"radial_functions = {self.radial_functions!r}: expected two positive numbers")
+        functions = self.radial_functions
+        if (
+            not isinstance(functions, tuple)
+            or [type(f) for f in functions] != [int, int]
+            or min(functions) < 1
+        ):
+            raise InputError(
+                f"radial_functions = {functions!r}: expected a tuple of two positive whole numbers"
+            )
+        for field in fields(self):
+            if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
+                raise InputError(f"{field.name} = {getattr(self, field.name)!r}: expected True or False")
         if self.radial not in ("chebyshev", "homogeneous"):
             raise InputError(f"radial = {self.radial!r}: expected 'chebyshev' or 'homogeneous'")
         for name in ("channels", "num_keypoints"):

@@ -22,7 +22,7 @@ class Frame:
 
     source_center: Float[Tensor, "b 3"]
     reference_center: Float[Tensor, "b 3"]
-    unit: Float[Tensor, "b"]
+    unit: Float[Tensor, " b"]
     dtype: torch.dtype
 
     def pose(self, inner: Rigid) -> Rigid:
@@ -41,6 +41,8 @@ def as_cloud(value: object, name: str) -> Cloud:
     if not isinstance(value, Tensor | Cloud):
         raise InputError(f"{name}: got {type(value).__name__}, expected a (b, n, 3) tensor or a Cloud")
     points = value if isinstance(value, Tensor) else value.points
+    if not isinstance(points, Tensor):
+        raise InputError(f"{name}: got points as {type(points).__name__}, expected a tensor")
     if points.dim() != 3 or points.shape[-1] != 3:
         raise InputError(f"{name}: got points of shape {tuple(points.shape)}, expected (b, n, 3)")
     if not points.is_floating_point():
@@ -51,6 +53,8 @@ def as_cloud(value: object, name: str) -> Cloud:
         ("colors", cloud.colors, points.shape),
         ("mask", cloud.mask, points.shape[:2]),
     ):
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise InputError(f"{name}: got {part} as {type(tensor).__name__}, expected a tensor")
         if tensor is not None and tensor.shape != shape:
             raise InputError(f"{name}: got {part} of shape {tuple(tensor.shape)}, expected {tuple(shape)}")
         if tensor is not None and tensor.device != points.device:
@@ -64,14 +68,19 @@ def as_cloud(value: object, name: str) -> Cloud:
     return cloud
 
 
-def check_pair(source: Cloud, reference: Cloud, device: torch.device) -> None:
-    """Raise when the two clouds do not make a batch of pairs, or some pair cannot have an answer."""
+def check_pair(source: Cloud, reference: Cloud, device: torch.device, wanted: tuple[str, ...]) -> None:
+    """Raise when the clouds do not make a batch of pairs, lack a feature, or a pair cannot have an answer."""
     b, others = source.points.shape[0], reference.points.shape[0]
     if b != others or b == 0:
         raise InputError(f"got {b} source and {others} reference clouds, expected equally many, at least one")
     for name, cloud in (("source", source), ("reference", reference)):
         if cloud.points.device != device:
             raise InputError(f"{name}: points on {cloud.points.device}, model on {device}: move one of them")
+        for feature in wanted:
+            if getattr(cloud, feature) is None:
+                raise InputError(
+                    f"{name}: the model was made for clouds with {feature}, and this one has none"
+                )
         _check_values(name, cloud)
 
 
@@ -90,10 +99,12 @@ def _check_values(name: str, cloud: Cloud) -> None:
             )
     low = cloud.points.masked_fill(~mask[..., None], torch.inf).amin(1)
     high = cloud.points.masked_fill(~mask[..., None], -torch.inf).amax(1)
-    extent = (high - low).amax(-1)
-    rounding = torch.finfo(cloud.points.dtype).eps * torch.maximum(low.abs(), high.abs()).amax(-1)
-    if bool((extent <= 4 * rounding).any()):
-        raise InputError(f"{name}: all points of a cloud are equal, expected a shape with an extent")
+    extent, farthest = (high - low).amax(-1), torch.maximum(low.abs(), high.abs()).amax(-1)
+    if bool((extent <= 4 * torch.finfo(cloud.points.dtype).eps * farthest).any()):
+        raise InputError(
+            f"{name}: all points of a cloud are equal up to the rounding of {cloud.points.dtype} (extent "
+            f"{float(extent.min()):.1e} at coordinates up to {float(farthest.max()):.1e}), expected a shape"
+        )
 
 
 def centered(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud, Cloud, Frame]:
@@ -104,24 +115,41 @@ def centered(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud, C
     double precision, so that map coordinates (10⁶ m from the origin) lose nothing.
     """
     dtype = torch.promote_types(source.points.dtype, reference.points.dtype)
-    (x, x_center, x_square), (y, y_center, y_square) = _about_centroid(source), _about_centroid(reference)
-    unit = ((x_square + y_square) / 2).sqrt() if with_unit else torch.ones_like(x_square)
-    frame = Frame(x_center, y_center, unit, dtype)
+    (x, x_center), (y, y_center) = _about_centroid(source), _about_centroid(reference)
+    unit = _unit(x, y) if with_unit else torch.ones_like(x_center[:, 0])
     scale = unit[:, None, None]
-    return replace(source, points=x / scale), replace(reference, points=y / scale), frame
+    x_cloud = _without_padding(replace(source, points=x.points / scale))
+    y_cloud = _without_padding(replace(reference, points=y.points / scale))
+    return x_cloud, y_cloud, Frame(x_center, y_center, unit, dtype)
 
 
-def _about_centroid(
-    cloud: Cloud,
-) -> tuple[Float[Tensor, "b n 3"], Float[Tensor, "b 3"], Float[Tensor, "b"]]:
+def _unit(x: Cloud, y: Cloud) -> Float[Tensor, " b"]:
+    # Over the largest coordinate first: squares of very large or small numbers have no room.
+    largest = torch.maximum(x.points.abs().amax((1, 2)), y.points.abs().amax((1, 2))).detach()
+    squares = [
+        Clouds.of([cloud.points], [cloud.mask]).means(
+            (cloud.points / largest[:, None, None]).flatten(0, 1).square()
+        )
+        for cloud in (x, y)
+    ]
+    return largest * ((squares[0] + squares[1]).sum(-1) / 2).sqrt()
+
+
+def _about_centroid(cloud: Cloud) -> tuple[Cloud, Float[Tensor, "b 3"]]:
     points, mask = cloud.points.double(), cloud.mask
     if mask is not None:
-        points = points.masked_fill(~mask[..., None], 0)  # padding may hold anything, NaN included
+        points = points.masked_fill(~mask[..., None], 0)
     clouds = Clouds.of([points], [mask])
     # The mean of numbers near 10⁶ is only good to 10⁻¹⁰; a second pass about the first mean is exact.
     center = clouds.means(points.flatten(0, 1))
     center = center + clouds.means((points - center[:, None]).flatten(0, 1))
-    points = points - center[:, None]
-    if mask is not None:
-        points = points.masked_fill(~mask[..., None], 0)
-    return points, center, clouds.means(points.square().sum(-1).flatten())
+    return _without_padding(replace(cloud, points=points - center[:, None])), center
+
+
+def _without_padding(cloud: Cloud) -> Cloud:
+    """Padding may hold anything, NaN included, and 0 times NaN is not 0."""
+    if cloud.mask is None:
+        return cloud
+    padding = ~cloud.mask[..., None]
+    parts = {"points": cloud.points, "normals": cloud.normals, "colors": cloud.colors}
+    return replace(cloud, **{k: v.masked_fill(padding, 0) for k, v in parts.items() if v is not None})

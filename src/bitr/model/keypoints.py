@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.errors import InputError
 from bitr.groups import Cloud, Field, Rep
 from bitr.layers import Clouds, Neighborhoods, edges_of
 from bitr.model.blocks import Block, transformer_layer
@@ -49,7 +48,8 @@ class KeyPointNetwork(nn.Module):
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
         """Both clouds go through the network in one row; only the fusion and the pools tell them apart."""
         around = Neighborhoods.of_all([x.points, y.points], [x.mask, y.mask], self.config.num_neighbors)
-        edges, clouds = edges_of(around, self.config.max_degree, self._unit(around)), around.clouds
+        clouds = around.clouds
+        edges = edges_of(around, self.config.max_degree, self._unit(around), self.config.basis_size(sides=1))
         field_x, field_y = _input_field(x, self.config), _input_field(y, self.config)
         field = {degree: torch.cat([field_x[degree], field_y[degree]]) for degree in field_x}
         for block in self.blocks:
@@ -60,7 +60,7 @@ class KeyPointNetwork(nn.Module):
         x_logits, y_logits = clouds.split(logits)
         return _select(x, x_logits, of_x), _select(y, y_logits, of_y)
 
-    def _unit(self, around: Neighborhoods) -> Float[Tensor, "C"] | None:
+    def _unit(self, around: Neighborhoods) -> Float[Tensor, " C"] | None:
         """The mean reach of the neighbourhoods of both clouds of a pair, as their common unit of length."""
         if not self.config.smooth:
             return None
@@ -106,17 +106,11 @@ def _input_field(cloud: Cloud, config: BITRConfig) -> Field:
     if config.position_features:
         scalars.append((points.square().sum(-1, keepdim=True) + 1e-4).sqrt())  # smooth at the centroid
         vectors.append(points)
-    if config.normals:
-        vectors.append(_wanted(cloud.normals, "normals").flatten(0, 1).to(points))
-    if config.colors:
-        scalars.append(_wanted(cloud.colors, "colors").flatten(0, 1).to(points))
+    if config.normals and cloud.normals is not None:
+        vectors.append(cloud.normals.flatten(0, 1).to(points))
+    if config.colors and cloud.colors is not None:
+        scalars.append(cloud.colors.flatten(0, 1).to(points))
     field = {(0, 0): torch.cat(scalars, dim=-1)[:, None]}
     if vectors:
         field[1, 0] = torch.stack(vectors, dim=-1)
     return field
-
-
-def _wanted(values: Tensor | None, name: str) -> Tensor:
-    if values is None:
-        raise InputError(f"the model was made for clouds with {name}, and a cloud has none")
-    return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
@@ -10,7 +11,7 @@ from bitr.groups import Field, Rigid, nearest_rotation_and_gap
 
 def project(
     field: Field, x_key: Float[Tensor, "b l 3"], y_key: Float[Tensor, "b l 3"]
-) -> tuple[Rigid, Float64[Tensor, "b"]]:
+) -> tuple[Rigid, Float64[Tensor, " b"]]:
     r"""r = SVD(r̂),  t = (m(Ỹ) + t_Y) − r (m(X̃) + t_X); with the singular gap of r̂.
 
     Double precision from here on: what remains is a handful of 3×3 operations.
@@ -18,7 +19,8 @@ def project(
     b = len(x_key)
     r_hat = _pool(field[1, 1], b).unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
     t_x, t_y = _pool(field[1, 0], b), _pool(field[0, 1], b)
-    rotation, gap = nearest_rotation_and_gap(r_hat)
+    noise = 10 * torch.finfo(field[1, 1].dtype).eps ** 0.5  # what is left of features that cancel by symmetry
+    rotation, gap = nearest_rotation_and_gap(r_hat, noise)
     from_x, to_y = x_key.double().mean(1) + t_x, y_key.double().mean(1) + t_y
     return Rigid(rotation, to_y - (rotation @ from_x[..., None])[..., 0]), gap
 

@@ -31,7 +31,8 @@ class MergedTransformer(nn.Module):
         """The features of all key points in one row, (b·l, m, c), before and after."""
         around = Neighborhoods.of(z, self.config.num_neighbors)
         # Key points are spread over the clouds, so that the clouds' own unit, 1 here, suits their distances.
-        edges = edges_of(around, self.config.max_degree, z.new_ones(len(z)) if self.config.smooth else None)
+        unit = z.new_ones(len(z)) if self.config.smooth else None
+        edges = edges_of(around, self.config.max_degree, unit, self.config.basis_size(sides=2))
         if self.norm is not None:
             field = self.norm(field, around.clouds)
         field = self.embed(field)
