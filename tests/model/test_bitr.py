@@ -239,9 +239,9 @@ def test_more_neighbors_than_points_means_all_points(rng):
     ("changes", "message"),
     [
         ({"channels": 3}, "channels = 3 is not a multiple of num_heads = 2"),
-        ({"num_keypoints": 0}, "num_keypoints = 0: expected a whole number of at least 4"),
+        ({"num_keypoints": 0}, "num_keypoints = 0: expected a whole number from 4 to 4096"),
         ({"max_degree": 0}, "max_degree = 0"),
-        ({"radial_functions": (3, 0)}, "expected a tuple of two positive whole numbers"),
+        ({"radial_functions": (3, 0)}, "expected a tuple of two numbers from 1 to 512"),
         ({"num_layers": True}, "num_layers = True: expected a whole number"),
     ],
 )
@@ -254,8 +254,8 @@ def test_impossible_settings_are_refused(changes, message):
     ("name", "value", "message"),
     [
         ("swap", "no", "swap = 'no': expected True or False"),
-        ("radial_functions", (4.0, 3), "expected a tuple of two positive whole numbers"),
-        ("radial_functions", 4, "expected a tuple of two positive whole numbers"),
+        ("radial_functions", (4.0, 3), "expected a tuple of two numbers from 1 to 512"),
+        ("radial_functions", 4, "expected a tuple of two numbers from 1 to 512"),
     ],
 )
 def test_settings_of_the_wrong_type_are_refused(name, value, message):

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -88,7 +89,9 @@ def model_rows(quick: bool) -> Iterator[ModelRow]:
 
 
 def memory_rows(quick: bool) -> Iterator[MemoryRow]:
-    """Each in a process of its own."""
+    """Each in a process of its own; none where the system does not say (other than Linux)."""
+    if not Path("/proc/self/status").exists():
+        return
     for n in (1024,) if quick else (1024, 4096, 65536):
         for name in CONFIGS:
             forward = _peak_in_child(name, n, backward=False)
@@ -204,20 +207,22 @@ def _peak_in_child(config: str, n: int, backward: bool) -> float:
 
 def _peak(config: str, n: int, backward: bool) -> float:
     """Peak memory of one pass, in MB above what the process held just before it."""
-    import resource
-
     model = BITR(CONFIGS[config]())
     _step(model, *_pair(64, 1))  # libraries allocate at their first call
     x, y = _pair(n, 1)
-    with open("/proc/self/statm") as file:
-        pages = int(file.read().split()[1])
+    before = _memory_mb("VmRSS")
     if backward:
         _step(model, x, y)
     else:
         with torch.inference_mode():
             model(x, y)
-    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return max(0.0, peak_kb / 1024 - pages * resource.getpagesize() / 2**20)
+    return max(0.0, _memory_mb("VmHWM") - before)
+
+
+def _memory_mb(name: str) -> float:
+    """Memory of this process as Linux counts it; ``getrusage`` would count the parent's before exec, too."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(name + ":"))
 
 
 def _processor() -> str:

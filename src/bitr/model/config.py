@@ -9,6 +9,16 @@ from typing import Any, Literal
 
 from bitr.errors import InputError
 
+LIMITS = {
+    "num_keypoints": (4, 4096),
+    "num_layers": (1, 64),
+    "channels": (1, 256),
+    "num_neighbors": (1, 4096),
+    "max_degree": (1, 6),
+    "num_heads": (1, 256),
+}
+"""Far beyond what is of use, and below what a damaged file could ask for."""
+
 
 @dataclass(frozen=True)
 class BITRConfig:
@@ -67,26 +77,18 @@ class BITRConfig:
         return asdict(self)
 
     def __post_init__(self) -> None:
-        least = {
-            "num_keypoints": 4,
-            "num_layers": 1,
-            "channels": 1,
-            "num_neighbors": 1,
-            "max_degree": 1,
-            "num_heads": 1,
-        }
-        for name, minimum in least.items():
+        for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
-            if type(value) is not int or value < minimum:
-                raise InputError(f"{name} = {value!r}: expected a whole number of at least {minimum}")
+            if type(value) is not int or not least <= value <= most:
+                raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
         functions = self.radial_functions
         if (
             not isinstance(functions, tuple)
             or [type(f) for f in functions] != [int, int]
-            or min(functions) < 1
+            or not 1 <= min(functions) <= max(functions) <= 512
         ):
             raise InputError(
-                f"radial_functions = {functions!r}: expected a tuple of two positive whole numbers"
+                f"radial_functions = {functions!r}: expected a tuple of two numbers from 1 to 512"
             )
         for field in fields(self):
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
