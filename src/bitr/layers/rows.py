@@ -75,7 +75,7 @@ class VectorRows:
         rows = []
         for o in self.degrees:
             if o == (0, 0):
-                rows.append(at_neighbors[v[0].shape[0] * 3 :].transpose(0, 1))
+                rows.append(at_neighbors[3 * len(dot) :].transpose(0, 1))
                 continue
             t = u.new_empty(3, len(s) + 3 * len(dot), *u.shape[1:])
             outer, same, turned, second = t.split([len(s), len(dot), len(dot), len(dot)], dim=1)
