@@ -43,7 +43,7 @@ def test_the_pose_moves_with_the_clouds_inverts_with_a_swap_and_scales_with_them
         assert laws.bi <= 1e-4
         assert laws.swap <= 1e-5
         # Points in float32 are rounded again when they are scaled by 3, which is not the model's doing.
-        assert laws.scale <= (1e-5 if setting.points == torch.float64 else 1e-4)
+        assert laws.scale <= (1e-5 if setting.points == torch.float64 else 2e-5)
     else:  # the paper's key points start close together, and in float32 their differences are rounding
         assert laws.swap <= 1e-4
 

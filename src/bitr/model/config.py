@@ -38,7 +38,7 @@ class BITRConfig:
     position_features: bool = True
     """Input features from the centroid: x − m(X) and its length. Without, a constant."""
     normalize: bool = True
-    """Fields at size 1 after each layer, and key-point logits sharpened to a learned temperature."""
+    """Fields at size 1 before each Elu layer, so that key points start spread out and not at the centroid."""
     normals: bool = False
     colors: bool = False
     swap: bool = True

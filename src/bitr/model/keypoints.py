@@ -13,10 +13,6 @@ from bitr.layers import Clouds, Neighborhoods, edges_of
 from bitr.model.blocks import Block, transformer_layer
 from bitr.model.config import BITRConfig
 
-INITIAL_TEMPERATURE = 1.0
-"""Standard deviation of the logits: enough to spread the key points, so that they start as means of regions
-rather than at the centroid; larger values pick single points, which made learning slower."""
-
 
 @dataclass(frozen=True)
 class KeyPoints:
@@ -38,11 +34,6 @@ class KeyPointNetwork(nn.Module):
         inputs = [_input_rep(config)] + [rep] * (config.num_layers - 1)
         self.blocks = nn.ModuleList(Block(config, rep_in, rep, sides=1) for rep_in in inputs)
         self.last = transformer_layer(config, fused, Rep({(0, 0): config.num_keypoints}), sides=1)
-        self.temperature = (
-            nn.Parameter(torch.full((config.num_keypoints,), INITIAL_TEMPERATURE))
-            if config.normalize
-            else None
-        )
         self.rep_out = fused
 
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
@@ -55,9 +46,8 @@ class KeyPointNetwork(nn.Module):
         for block in self.blocks:
             field = block(field, edges, clouds)
         field = _fuse(field, clouds)
-        logits = self._logits(self.last(field, edges), clouds)
         of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
-        x_logits, y_logits = clouds.split(logits)
+        x_logits, y_logits = clouds.split(self.last(field, edges)[0, 0][:, 0])
         return _select(x, x_logits, of_x), _select(y, y_logits, of_y)
 
     def _unit(self, around: Neighborhoods) -> Float[Tensor, " C"] | None:
@@ -66,15 +56,6 @@ class KeyPointNetwork(nn.Module):
             return None
         of_x, of_y = around.mean_reach().chunk(2)
         return ((of_x + of_y) / 2).repeat(2)
-
-    def _logits(self, output: Field, clouds: Clouds) -> Float[Tensor, "N l"]:
-        logits = output[0, 0][:, 0]
-        if self.temperature is None:
-            return logits
-        # Near-uniform logits would put all key points at the centroid and leave only rounding between them.
-        centred = logits - clouds.spread(clouds.means(logits))
-        variance = clouds.means(centred.square())
-        return centred * clouds.spread(torch.rsqrt(variance + 1e-6) * self.temperature)
 
 
 def _fuse(field: Field, clouds: Clouds) -> Field:
