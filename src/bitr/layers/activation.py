@@ -12,8 +12,7 @@ class Elu(nn.Module):
     :math:`F_\mu - (1 - \lambda) \min(0, \langle F_\mu, F_\nu\rangle)\, F_\nu / (\|F_\nu\|^2 + \varepsilon)`.
 
     The paper's projection is λ = 0, ε → 0. It jumps where F_ν = 0 (for scalars: whenever F_ν changes its
-    sign); a positive ε makes it continuous. It can remove a whole field, and does so at once in one of
-    eight random models whose input is a constant; a leak λ > 0 keeps part of it.
+    sign); a positive ε makes it continuous. It can remove a whole channel; a leak λ > 0 keeps part of it.
     Keeps every degree, and the swap law when ``tied``.
     """
 
