@@ -8,6 +8,7 @@ import bitr
 
 ORDER = [
     "errors",
+    "files",
     "groups",
     "layers",
     "model",

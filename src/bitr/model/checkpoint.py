@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from bitr.errors import InputError
+from bitr.files import whole_file
 from bitr.model.bitr import BITR
 from bitr.model.config import BITRConfig
 
@@ -29,20 +29,10 @@ def save(model: BITR, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.is_dir():
         target = target / FILE_NAME
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
     metadata = {"format": FORMAT, "config": json.dumps(model.config.to_dict())}
     tensors = {name: value.detach().contiguous().cpu() for name, value in model.state_dict().items()}
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    os.close(handle)
-    try:
+    with whole_file(target, force=True) as temporary:
         save_file(tensors, temporary, metadata)
-        umask = os.umask(0)  # can only be read by setting it
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
     return target
 
 
