@@ -43,7 +43,8 @@ def test_rows_of_vectors_are_the_rows_of_any_degree(rng):
     rows = VectorRows.of(field, edges, degrees)
     closed = rows.forward(rows.features, rows.direction, slice(None))
     with_matrices = replace(edges, angular=_angular(edges.directions, 1))
-    for ours, general in zip(closed, rows_of_any_degree(field, with_matrices, degrees), strict=True):
+    by_edge = rows_of_any_degree(field, with_matrices, degrees)
+    for ours, general in zip(closed, message._by_node(by_edge, edges), strict=True):
         torch.testing.assert_close(ours, general, rtol=1e-12, atol=1e-12)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from bitr.errors import InputError
 from bitr.groups import Degree, Field, Rep, components
+from bitr.layers.edge_message import edge_messages
 from bitr.layers.edges import Edges
 from bitr.layers.kernel import KernelWeights
 from bitr.layers.linear import DegreeLinear
@@ -51,20 +52,29 @@ class TransformerLayer(nn.Module):
             )
         rep_query = Rep(dict.fromkeys(shared, heads * head_channels))
         self.radial_k, self.radial_v = radial_k, radial_v
+        self.two_sided = any(second for _, second in (*rep_in, *rep_out))
         self.query = DegreeLinear(rep_in, rep_query, tied)
-        self.keys = _weights(rep_in, rep_query, heads, radial_k, tied)
-        self.values = _weights(rep_in, rep_out, heads, radial_v, tied)
+        self.keys = self._weights(rep_in, rep_query, radial_k, tied)
+        self.values = self._weights(rep_in, rep_out, radial_v, tied)
         self.skip = DegreeLinear(rep_in, rep_out, tied) if self_interaction else None
         self.logit_scale = float(sum(components(degree) * head_channels for degree in shared)) ** -0.5
 
     def forward(self, field: Field, edges: Edges) -> Field:
-        h_k, h_v = self.radial_k(edges), self.radial_v(edges)
-        probes = self._probes(field, h_k.shape[1])
-        sums = neighbor_sums(field, edges, list(self.rep_out), probes, h_k, h_v, self.heads)
-        out = self._values(sums)
+        out = self._by_edges(field, edges) if self.two_sided else self._by_nodes(field, edges)
         if self.skip is not None:
             out |= {degree: out[degree] + value for degree, value in self.skip(field).items()}
         return out
+
+    def _by_edges(self, field: Field, edges: Edges) -> Field:
+        query = {o: q * self.logit_scale for o, q in self.query(field).items()}
+        h_k, h_v = self.radial_k(edges), self.radial_v(edges)
+        return edge_messages(field, edges, query, self.keys(), self.values(), h_k, h_v, self.heads)
+
+    def _by_nodes(self, field: Field, edges: Edges) -> Field:
+        h_k, h_v = self.radial_k(edges), self.radial_v(edges)
+        probes = self._probes(field, h_k.shape[1])
+        sums = neighbor_sums(field, edges, list(self.rep_out), probes, h_k, h_v, self.heads)
+        return self._values(sums)
 
     def _probes(self, field: Field, num_functions: int) -> dict[Degree, Float[Tensor, "N _ _"]]:
         """w_zᵀ Q_u, the query contracted with the weights of the keys: (m q, z h) at every node."""
@@ -84,5 +94,6 @@ class TransformerLayer(nn.Module):
         return out
 
 
-def _weights(rep_in: Rep, rep_out: Rep, heads: int, radial: Radial, tied: bool) -> KernelWeights:
-    return KernelWeights(rep_in, rep_out, heads, radial.num_weights, radial.swap_order if tied else None)
+    def _weights(self, rep_in: Rep, rep_out: Rep, radial: Radial, tied: bool) -> KernelWeights:
+        order = radial.swap_order if tied else None
+        return KernelWeights(rep_in, rep_out, self.heads, radial.num_weights, order, not self.two_sided)

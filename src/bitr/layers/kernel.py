@@ -19,13 +19,21 @@ class KernelWeights(nn.Module):
 
     With ``swap_order``, the weights of (õ, ĩ, J₂, J₁) are those of (o, i, J₁, J₂) with the radial
     functions of the other side (Prop. 5.2). The free weights are one vector; ``forward`` spreads them to one
-    matrix per output degree, from (q, z, head) to channels, in which a head sees no other head's channels.
+    matrix per output degree, in one of two arrangements: from (q, z, head) to channels, in which a head sees
+    no other head's channels, for layers that meet the weights at the nodes (``by_head``); or from radial
+    functions z to (q, channel) matrices, for layers that mix them for every edge.
     """
 
     index: Tensor
 
     def __init__(
-        self, rep_in: Rep, rep_out: Rep, heads: int, num_weights: int, swap_order: Int[Tensor, " z"] | None
+        self,
+        rep_in: Rep,
+        rep_out: Rep,
+        heads: int,
+        num_weights: int,
+        swap_order: Int[Tensor, " z"] | None,
+        by_head: bool,
     ) -> None:
         super().__init__()
         self.rep_in, self.rep_out, self.heads, self.num_weights = rep_in, rep_out, heads, num_weights
@@ -37,10 +45,14 @@ class KernelWeights(nn.Module):
         rows = {o: _in_order({i: names[o, i] for i in rep_in}) for o in rep_out}
         every = torch.cat([of_o.flatten() for of_o in rows.values()])
         free, place = every.unique(return_inverse=True)
-        places = place.split([of_o.numel() for of_o in rows.values()])
-        spread = [
-            self._per_head(p.reshape(w.shape), len(free)) for p, w in zip(places, rows.values(), strict=True)
+        places = [
+            p.reshape(of_o.shape)
+            for p, of_o in zip(
+                place.split([of_o.numel() for of_o in rows.values()]), rows.values(), strict=True
+            )
         ]
+        spread = [self._per_head(p, len(free)) if by_head else p for p in places]
+        self.by_head = by_head
         self.register_buffer("index", torch.cat([p.flatten() for p in spread]), persistent=False)
         self.shapes = {o: p.shape for o, p in zip(rep_out, spread, strict=True)}
         std = torch.empty(len(free))
@@ -49,17 +61,20 @@ class KernelWeights(nn.Module):
             std[p] = (components(o) / (w.shape[0] * w.shape[1])) ** 0.5
         self.free = nn.Parameter(torch.randn(len(free)) * std)
 
-    def forward(self) -> dict[Degree, Float[Tensor, "qzh c"]]:
-        spread = torch.cat([self.free, self.free.new_zeros(1)]).index_select(0, self.index)
+    def forward(self) -> dict[Degree, Tensor]:
+        """(q z h, c) for each output degree or, with ``by_head`` off, (z, q, c)."""
+        nothing = [self.free.new_zeros(1)] if self.by_head else []
+        spread = torch.cat([self.free, *nothing]).index_select(0, self.index)
         matrices = spread.split([shape.numel() for shape in self.shapes.values()])
         return {o: m.reshape(shape) for m, (o, shape) in zip(matrices, self.shapes.items(), strict=True)}
 
     def of_degrees(self, o: Degree, i: Degree) -> Float[Tensor, "z j1 j2 i o"]:
         """The weights between two degrees, as the paper's equations name them."""
-        by_head = self()[o].reshape(
-            -1, self.num_weights, self.heads, self.heads, self.rep_out[o] // self.heads
-        )
-        own = by_head.diagonal(dim1=2, dim2=3).movedim(-1, 2).flatten(2)  # (q, z, c)
+        if self.by_head:
+            split = (-1, self.num_weights, self.heads, self.heads, self.rep_out[o] // self.heads)
+            own = self()[o].reshape(split).diagonal(dim1=2, dim2=3).movedim(-1, 2).flatten(2)  # (q, z, c)
+        else:
+            own = self()[o].transpose(0, 1)
         names = self._names(1)
         order = _in_order({d: names[o, d][..., :1] for d in self.rep_in}).flatten()
         wanted = names[o, i][..., :1]

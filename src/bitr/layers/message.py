@@ -41,16 +41,20 @@ def neighbor_sums(
     values: list[Any] = [h_k, h_v, edges.envelope, *probes.values()]
     function: Any
     if torch.compiler.is_compiling():  # which finds out by itself what to keep and what to make again
-        sums = attention.forward(rows_of_any_degree(field, edges, degrees), *values)
+        sums = attention.forward(_by_node(rows_of_any_degree(field, edges, degrees), edges), *values)
     elif edges.angular is None:
         rows = VectorRows.of(field, edges, degrees)
         function = _RecomputedSums
         sums = function.apply(attention, rows, rows.features, rows.direction, *values)
     else:
-        of_any = rows_of_any_degree(field, edges, degrees)
+        of_any = _by_node(rows_of_any_degree(field, edges, degrees), edges)
         function = _Sums
         sums = function.apply(attention, len(degrees), *of_any, *values)
     return dict(zip(degrees, sums, strict=True))
+
+
+def _by_node(rows: list[Float[Tensor, "E _ _"]], edges: Edges) -> Rows:
+    return [t.flatten(1).unflatten(0, edges.index.shape).mT for t in rows]
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ class _RecomputedSums(torch.autograd.Function):
         for nodes in _chunks(rows.index):
             of_nodes = rows.forward(features, direction, nodes)
             parts.append(attention.of(nodes).forward(of_nodes, *_cut(others, nodes)))
-        return tuple(torch.cat(sums) for sums in zip(*parts, strict=True))
+        return parts[0] if len(parts) == 1 else tuple(torch.cat(sums) for sums in zip(*parts, strict=True))
 
     @staticmethod
     @once_differentiable

@@ -1,14 +1,9 @@
 """Nearest neighbours as a dense index."""
 
-import os
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.spatial import cKDTree
+from small_gicp import KdTree
 from torch import Tensor
 
 TREE_FROM = 400
@@ -39,34 +34,20 @@ def nearest_neighbors_in_each(
     """The same for several batches of clouds, whose trees are searched side by side."""
     found = []
     eager_on_cpu = batches[0][0].device.type == "cpu" and not torch.compiler.is_compiling()
-    trees = [eager_on_cpu and points.shape[1] >= TREE_FROM for points, _ in batches]
-    jobs = [
-        (points.detach()[i], None if mask is None else mask[i], min(k, points.shape[1] - 1))
-        for (points, mask), tree in zip(batches, trees, strict=True)
-        for i in range(len(points) if tree else 0)
-    ]
-    results = iter(_side_by_side(jobs))
-    for (points, mask), tree in zip(batches, trees, strict=True):
+    for points, mask in batches:
         fewer = min(k, points.shape[1] - 1)
-        index = torch.stack([next(results) for _ in points]) if tree else _by_matrix(points, fewer, mask)
+        if eager_on_cpu and points.shape[1] >= TREE_FROM and points.shape[2] == 3:
+            masks = [None] * len(points) if mask is None else list(mask)
+            trees = [_by_tree(cloud.detach(), m, fewer) for cloud, m in zip(points, masks, strict=True)]
+            index = torch.stack(trees)
+        else:
+            index = _by_matrix(points, fewer, mask)
         valid = None
         if mask is not None:
             enough = torch.arange(fewer, device=points.device) < mask.sum(1)[:, None] - 1
             valid = enough[:, None] & mask[..., None]
         found.append((index, valid))
     return found
-
-
-def _side_by_side(jobs: list[tuple[Tensor, Tensor | None, int]]) -> Iterable[Int[Tensor, "n k"]]:
-    if len(jobs) <= 1 or torch.get_num_threads() == 1:
-        return [_by_tree(*job) for job in jobs]
-    return _pool(os.getpid(), torch.get_num_threads()).map(lambda job: _by_tree(*job), jobs)
-
-
-@cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """One pool per process: threads do not survive a fork, as of data-loading workers."""
-    return ThreadPoolExecutor(threads)
 
 
 def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, " n"] | None, k: int) -> Int[Tensor, "n k"]:
@@ -78,8 +59,9 @@ def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, " n"] | None, k: i
             among_real = _by_tree(points[real], None, min(k, len(real) - 1))
             index[real, : among_real.shape[1]] = real[among_real]
         return index
-    array = points.double().numpy()
-    _, found = cKDTree(array).query(array, k=k + 1)
+    array, threads = points.double().numpy(), torch.get_num_threads()
+    found, _ = KdTree(array, threads).batch_knn_search(array, k + 1, threads)
+    found = found.view(np.int64)  # torch does not compute with unsigned numbers
     own = found == np.arange(len(array))[:, None]
     own[~own.any(1), -1] = True  # among many duplicates a point need not find itself: drop the last instead
     return torch.from_numpy(found[~own].reshape(-1, k))

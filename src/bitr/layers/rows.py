@@ -125,7 +125,7 @@ def _cross(a: Tensor, b: Tensor) -> list[Float[Tensor, "c N k"]]:
     return [torch.addcmul(a[i] * b[j], a[j], b[i], value=-1) for i, j in TURNS]
 
 
-def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> Rows:
+def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> list[Float[Tensor, "E _ _"]]:
     """Both sides' angular matrices, of all (o, i, J) at once, times each neighbour's features as a matrix."""
     side, sides = edges.max_degree + 1, edges.sides
     assert edges.angular is not None
@@ -143,8 +143,7 @@ def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> Row
     for o in degrees:
         part = lines[o[1]][o[0]].unflatten(2, (2 * o[0] + 1, -1)).unflatten(1, (2 * o[1] + 1, -1))
         part = part.permute(0, 3, 1, 2, 4, 5).flatten(3).flatten(1, 2)  # (E, m₁ m₂, J₂ J₁ c)
-        part = part[:, :, _kept(field, o, side, sides, c)]
-        result.append(part.flatten(1).unflatten(0, edges.index.shape).mT)
+        result.append(part[:, :, _kept(field, o, side, sides, c)])
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 from jaxtyping import Float
@@ -44,6 +45,7 @@ class BITR(nn.Module):
         self.config = config if config is not None else BITRConfig()
         if not isinstance(self.config, BITRConfig):
             raise InputError(f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()")
+        _keep_freed_memory()
         self.extract = KeyPointNetwork(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
 
@@ -80,3 +82,13 @@ class BITR(nn.Module):
             replace(y, points=y.points.to(weight.dtype)),
             frame,
         )
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Have the C library hand freed memory to the next layer, not to the system and back.
+
+    Of a freed block of just under 32 MB, glibc learns to keep up to twice that much; otherwise a fifth of a
+    small forward pass is spent on page faults. Nothing is written to the block, so it takes no memory.
+    """
+    torch.empty(2**25 - 2**16, dtype=torch.uint8)
