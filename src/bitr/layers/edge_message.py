@@ -11,15 +11,16 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import pad
 
-from bitr.groups import Degree, Field
+from bitr.groups import Degree, Field, components
 from bitr.layers.edges import Edges
 from bitr.layers.message import attention_weights
 from bitr.layers.rows import rows_of_any_degree
 
 
 Weights = dict[Degree, Float[Tensor, "_ _ _"]]
-"""From the rows of each degree to channels, for every radial function or for every edge."""
+"""For each output degree from (z, q) to channels."""
 
 
 def edge_messages(
@@ -33,31 +34,50 @@ def edge_messages(
     heads: int,
 ) -> Field:
     """Σ_v α_uv V_uv for each degree of ``values``, with α from the products of ``query`` and keys."""
-    mixed = _mixed_together(keys, values, h_k) if h_k is h_v else _mixed_apart(keys, values, h_k, h_v)
-    value, logits = {}, edges.lengths.new_zeros(*edges.index.shape, heads)
-    for o, rows in zip(values, rows_of_any_degree(field, edges, list(values)), strict=True):
-        both = (rows @ mixed[o]).unflatten(0, edges.index.shape)
-        if o in query:
-            key, value[o] = both.split([query[o].shape[2], both.shape[3] - query[o].shape[2]], dim=3)
-            logits = logits + (key * query[o][:, None]).unflatten(3, (heads, -1)).sum((2, 4))
-        else:
-            value[o] = both
-    alpha = attention_weights(logits.mT, edges.envelope, edges.valid).mT[:, :, None, :, None]
-    return {o: (v.unflatten(3, (heads, -1)) * alpha).sum(1).flatten(2) for o, v in value.items()}
+    for o in values.keys() - keys.keys():  # a degree that no query asks for: keys of no channels
+        query = {**query, o: h_k.new_zeros(len(h_k), components(o), 0)}
+        keys = {**keys, o: h_k.new_zeros(h_k.shape[1], values[o].shape[1], 0)}
+    shared = h_k is h_v
+    h = (h_k if shared else torch.cat([h_k, h_v], dim=1)).mT.flatten(0, 1)
+    weights = [_side_by_side(keys[o], values[o], shared) for o in values]
+    messages = _weighted(rows_of_any_degree(field, edges, list(values)), weights, h)
+    messages = messages.unflatten(0, edges.index.shape)
+    probe = torch.cat([_probe(query[o], values[o].shape[2], heads) for o in values], dim=1)
+    alpha = attention_weights((messages @ probe).mT, edges.envelope, edges.valid)
+    sums = (alpha @ messages).split([components(o) * w.shape[2] for o, w in zip(values, weights, strict=True)], 2)
+    return {
+        o: _own_channels(of_o.unflatten(2, (components(o), -1))[..., -values[o].shape[2] :])
+        for o, of_o in zip(values, sums, strict=True)
+    }
 
 
-def _mixed_together(keys: Weights, values: Weights, h: Float[Tensor, "N z k"]) -> Weights:
-    """Σ_z h_z w_z of keys and values side by side, where both have the same radial functions."""
-    return _mixed({o: torch.cat([keys[o], w], dim=2) if o in keys else w for o, w in values.items()}, h)
+def _weighted(rows: list[Tensor], weights: list[Tensor], h: Float[Tensor, "E z"]) -> Float[Tensor, "E _"]:
+    """T_uv (Σ_z h_z w_z) of all degrees, (m, channel) side by side."""
+    sizes = [w.shape[1:] for w in weights]
+    mixed = h @ torch.cat([w.flatten(1) for w in weights], dim=1)
+    per_edge = [
+        w.unflatten(1, size)
+        for w, size in zip(mixed.split([size.numel() for size in sizes], dim=1), sizes, strict=True)
+    ]
+    return torch.cat([(t @ w).flatten(1) for t, w in zip(rows, per_edge, strict=True)], dim=1)
 
 
-def _mixed_apart(keys: Weights, values: Weights, h_k: Tensor, h_v: Tensor) -> Weights:
-    of_keys, of_values = _mixed(keys, h_k), _mixed(values, h_v)
-    return {o: torch.cat([of_keys[o], w], dim=2) if o in keys else w for o, w in of_values.items()}
+def _side_by_side(
+    key: Float[Tensor, "z q ck"], value: Float[Tensor, "y q cv"], shared: bool
+) -> Float[Tensor, "_ q _"]:
+    """Weights that give key and value, from radial functions that they share or that each has for itself."""
+    if shared:
+        return torch.cat([key, value], dim=2)
+    return torch.cat([pad(key, (0, value.shape[2])), pad(value, (key.shape[2], 0))])
 
 
-def _mixed(weights: Weights, h: Float[Tensor, "N z k"]) -> Weights:
-    sizes = [w.shape[1:] for w in weights.values()]
-    flat = torch.cat([w.flatten(1) for w in weights.values()], dim=1)
-    mixed = (h.mT.flatten(0, 1) @ flat).split([size.numel() for size in sizes], dim=1)
-    return {o: w.unflatten(1, size) for o, w, size in zip(weights, mixed, sizes, strict=True)}
+def _probe(query: Float[Tensor, "N m ck"], of_value: int, heads: int) -> Float[Tensor, "N _ h"]:
+    """The query as it meets (m, channels of key and value): a head sees its own channels of the key."""
+    by_head = query.unflatten(2, (heads, query.shape[2] // heads)).mT
+    return pad(by_head.diag_embed(dim1=2, dim2=4).flatten(2, 3), (0, 0, 0, of_value)).flatten(1, 2)
+
+
+def _own_channels(sums: Float[Tensor, "N h m c"]) -> Float[Tensor, "N m c"]:
+    """Each head's weights on the channels that are its own."""
+    own = sums.unflatten(3, (sums.shape[1], -1)).diagonal(dim1=1, dim2=3)  # (N, m, c of a head, h)
+    return own.mT.flatten(2)

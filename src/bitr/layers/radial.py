@@ -75,8 +75,8 @@ class Homogeneous(Radial):
         if self.sides == 1:
             return edges.lengths.transpose(0, 1) ** self.degree
         lengths = edges.lengths.movedim(0, -1)
-        both = torch.cat([self.trunk(lengths), self.trunk(lengths.flip(-1))], dim=-1)
-        return both.mT
+        both_orders = self.trunk(torch.stack([lengths, lengths.flip(-1)], dim=1))
+        return both_orders.mT.flatten(1, 2)
 
     def mix(self, weights: Float[Tensor, "qzh c"], heads: int) -> Float[Tensor, "_ c"]:
         if self.sides == 2:
