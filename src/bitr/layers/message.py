@@ -9,7 +9,7 @@ the rows T and the attention again from the features.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,19 +72,15 @@ class Attention:
     def forward(
         self, rows: Rows, h_k: Tensor, h_v: Tensor, envelope: Tensor | None, *probes: Tensor
     ) -> tuple[Tensor, ...]:
-        alpha, _ = self.weights(rows, h_k, envelope, *probes)
+        products = _products(probes, [rows[o] for o in self.asked]).unflatten(1, (-1, self.heads))
+        alpha = self._weights(products, h_k, envelope)
         share = self._share(h_v, alpha).mT
         return tuple(t @ share for t in rows)
 
-    def weights(
-        self, rows: Rows, h_k: Tensor, envelope: Tensor | None, *probes: Tensor
-    ) -> tuple[Float[Tensor, "N h k"], Float[Tensor, "N z h k"]]:
-        """α_uv, and the products ⟨probe_u, T_uv⟩ that its logits were made of."""
-        products = probes[0].mT @ rows[self.asked[0]]
-        for o, probe in zip(self.asked[1:], probes[1:], strict=True):
-            products = torch.baddbmm(products, probe.mT, rows[o])
-        products = products.unflatten(1, (-1, self.heads))
-        return attention_weights((products * h_k[:, :, None]).sum(1), envelope, self.valid), products
+    def _weights(
+        self, products: Float[Tensor, "N z h k"], h_k: Tensor, envelope: Tensor | None
+    ) -> Float[Tensor, "N h k"]:
+        return attention_weights((products * h_k[:, :, None]).sum(1), envelope, self.valid)
 
     def backward(
         self,
@@ -96,22 +92,26 @@ class Attention:
         *probes: Tensor,
         geometry: bool,
     ) -> tuple[Rows, list[Tensor | None]]:
-        """Gradients in rows and (h_k, h_v, envelope, *probes); without ``geometry``, in rows and probes."""
-        alpha, products = self.weights(rows, h_k, envelope, *probes)
-        share = self._share(h_v, alpha)
-        d_rows = [d @ share for d in d_sums]
-        d_share = d_sums[0].mT @ rows[0]
-        for d, t in zip(d_sums[1:], rows[1:], strict=True):
-            d_share.baddbmm_(d.mT, t)
-        d_share = d_share.unflatten(1, (-1, self.heads))
+        """Gradients in rows and (h_k, h_v, envelope, *probes); without ``geometry``, in rows and probes.
+
+        Probes and the gradients of the sums meet the rows side by side, so that these are read and their
+        gradients written once.
+        """
+        z, y = h_k.shape[1] * self.heads, h_v.shape[1] * self.heads
+        sides = [
+            torch.cat([probes[self.asked.index(o)] if o in self.asked else d.new_zeros(*d.shape[:2], z), d], 2)
+            for o, d in enumerate(d_sums)
+        ]
+        both = _products(sides, rows)
+        products, d_share = (part.unflatten(1, (-1, self.heads)) for part in both.split([z, y], dim=1))
+        alpha = self._weights(products, h_k, envelope)
         d_alpha = (d_share * h_v[:, :, None]).sum(1)
         centred = d_alpha - (alpha * d_alpha).sum(-1, keepdim=True)
         d_logits = alpha * centred
         d_products = (d_logits[:, None] * h_k[:, :, None]).flatten(1, 2)
-        d_probes: list[Tensor | None] = []
-        for o, probe in zip(self.asked, probes, strict=True):
-            d_probes.append(rows[o] @ d_products.mT)
-            d_rows[o].baddbmm_(probe, d_products)
+        back = torch.cat([d_products, self._share(h_v, alpha)], dim=1)
+        d_rows = [side @ back for side in sides]
+        d_probes: list[Tensor | None] = [rows[o] @ d_products.mT for o in self.asked]
         if not geometry:
             return d_rows, [None, None, None, *d_probes]
         d_h_k = (d_logits[:, None] * products).sum(2)
@@ -126,6 +126,14 @@ class Attention:
 
     def _share(self, h_v: Float[Tensor, "N z k"], alpha: Float[Tensor, "N h k"]) -> Float[Tensor, "N zh k"]:
         return (h_v[:, :, None] * alpha[:, None]).flatten(1, 2)
+
+
+def _products(probes: Sequence[Tensor], rows: Rows) -> Float[Tensor, "N _ k"]:
+    """⟨probe_u, T_uv⟩, summed over the degrees."""
+    products = probes[0].mT @ rows[0]
+    for probe, t in zip(probes[1:], rows[1:], strict=True):
+        products = torch.baddbmm(products, probe.mT, t)
+    return products
 
 
 class _Sums(torch.autograd.Function):

@@ -93,31 +93,29 @@ class VectorRows:
     ) -> tuple[Float[Tensor, "_ _"], Float[Tensor, "3 N k"] | None]:
         """Gradients in the features at the neighbours and, if asked for, in the directions."""
         v, s, dot = self._parts(at_neighbors)
-        d_s, d_v, d_dot = torch.zeros_like(s), torch.zeros_like(v), torch.zeros_like(v[0])
+        c0, c1 = len(s), len(dot)
+        d_at = torch.zeros_like(at_neighbors)
+        d_v, d_s, d_dot = self._parts(d_at)
         d_u = torch.zeros_like(u) if geometry else None
-        c0, c1 = len(s), v.shape[1]
         for o, d_t in zip(self.degrees, d_rows, strict=True):
             d_t = d_t.transpose(0, 1)
             if o == (0, 0):
-                d_s, d_dot = d_s + d_t[:c0], d_dot + d_t[c0:]
+                d_at[3 * c1 :] += d_t
                 continue
-            d_us, d_same, d_turned, d_second = d_t.unflatten(0, (3, -1)).split([c0, c1, c1, c1], dim=1)
-            d_s = d_s + _dot(u, d_us)
-            d_dot = d_dot + _dot(u, d_second) * SECOND
-            trace = u.square().sum(0) * TRACE
-            d_v = d_same * SAME + torch.stack(_cross(u * CROSS, d_turned)) - d_second * trace
+            d_outer, d_same, d_turned, d_second = d_t.unflatten(0, (3, -1)).split([c0, c1, c1, c1], dim=1)
+            torch.mul(d_same, SAME, out=d_v).addcmul_(d_second, u.square().sum(0), value=-TRACE)
+            for m, (i, j) in enumerate(TURNS):
+                d_s.addcmul_(u[m], d_outer[m])
+                d_dot.addcmul_(u[m], d_second[m], value=SECOND)
+                d_v[m].addcmul_(u[i], d_turned[j], value=CROSS).addcmul_(u[j], d_turned[i], value=-CROSS)
             if d_u is not None:
-                sums = [(d_us * s).sum(1), (torch.stack(_cross(d_turned, v)) * CROSS).sum(1)]
+                sums = [(d_outer * s).sum(1), (torch.stack(_cross(d_turned, v)) * CROSS).sum(1)]
                 sums.append((d_second * dot).sum(1) * SECOND)
                 d_u = sum(sums) - (2 * TRACE) * u * (d_second * v).sum((0, 1))
-        d_v = torch.addcmul(d_v, u[:, None], d_dot)
+        d_v.addcmul_(u[:, None], d_dot)
         if d_u is not None:
             d_u = d_u + (v * d_dot).sum(1)
-        return torch.cat([d_v.flatten(0, 1), d_s]).flatten(1), d_u
-
-
-def _dot(u: Float[Tensor, "3 N k"], v: Float[Tensor, "3 c N k"]) -> Float[Tensor, "c N k"]:
-    return torch.addcmul(torch.addcmul(u[0] * v[0], u[1], v[1]), u[2], v[2])
+        return d_at[: 3 * c1 + c0].flatten(1), d_u
 
 
 def _cross(a: Tensor, b: Tensor) -> list[Float[Tensor, "c N k"]]:
