@@ -1,10 +1,57 @@
 """Point cloud assembly whose answer provably moves with the pieces."""
 
-from bitr.errors import InputError
-from bitr.groups import Cloud, Rigid
-from bitr.model import BITR, BITRConfig
-from bitr.model.checkpoint import load, save
-from bitr.refine import arun
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bitr.app.assemble import assemble
+    from bitr.app.assembly import Assembly
+    from bitr.errors import InputError
+    from bitr.groups import Cloud, Rigid
+    from bitr.model import BITR, BITRConfig
+    from bitr.model.checkpoint import load, save
+    from bitr.refine import arun
 
 __version__ = "0.1.0"
-__all__ = ["BITR", "BITRConfig", "Cloud", "InputError", "Rigid", "arun", "load", "save"]
+__all__ = [
+    "BITR",
+    "Assembly",
+    "BITRConfig",
+    "Cloud",
+    "InputError",
+    "Rigid",
+    "arun",
+    "assemble",
+    "load",
+    "save",
+]
+
+_HOMES = {
+    "Assembly": "bitr.app.assembly",
+    "BITR": "bitr.model",
+    "BITRConfig": "bitr.model",
+    "Cloud": "bitr.groups",
+    "InputError": "bitr.errors",
+    "Rigid": "bitr.groups",
+    "arun": "bitr.refine",
+    "assemble": "bitr.app.assemble",
+    "load": "bitr.model.checkpoint",
+    "save": "bitr.model.checkpoint",
+}
+_PARTS = ("app", "data", "groups", "io", "layers", "model", "refine", "testing")
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are first asked for: ``bitr --help`` must not wait for torch."""
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _PARTS:
+        value = import_module(f"bitr.{name}")
+    else:
+        raise AttributeError(f"module 'bitr' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PARTS})

@@ -1,8 +1,5 @@
 import re
 
-import pytest
-
-from bitr import __version__
 from bitr.cli import main
 
 
@@ -19,19 +16,3 @@ def test_demo_recovers_the_motion_and_prints_the_laws(capsys):
     assert max(laws["float64"]) <= 1e-8
     assert laws["float32"][0] <= 1e-4
     assert max(laws["float32"][1:]) <= 1e-5
-
-
-def test_the_version_is_printed(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.strip() == __version__
-
-
-def test_no_command_is_bad_usage(capsys):
-    assert main([]) == 2
-    assert "demo" in capsys.readouterr().err
-
-
-def test_an_unknown_command_is_bad_usage(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["assembel"])
-    assert stop.value.code == 2

@@ -93,7 +93,6 @@ class TransformerLayer(nn.Module):
             out[o] = of_o.reshape(len(of_o), components(o), -1) @ w
         return out
 
-
     def _weights(self, rep_in: Rep, rep_out: Rep, radial: Radial, tied: bool) -> KernelWeights:
         order = radial.swap_order if tied else None
         return KernelWeights(rep_in, rep_out, self.heads, radial.num_weights, order, not self.two_sided)

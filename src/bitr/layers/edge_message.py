@@ -18,7 +18,6 @@ from bitr.layers.edges import Edges
 from bitr.layers.message import attention_weights
 from bitr.layers.rows import rows_of_any_degree
 
-
 Weights = dict[Degree, Float[Tensor, "_ _ _"]]
 """For each output degree from (z, q) to channels."""
 
@@ -44,7 +43,9 @@ def edge_messages(
     messages = messages.unflatten(0, edges.index.shape)
     probe = torch.cat([_probe(query[o], values[o].shape[2], heads) for o in values], dim=1)
     alpha = attention_weights((messages @ probe).mT, edges.envelope, edges.valid)
-    sums = (alpha @ messages).split([components(o) * w.shape[2] for o, w in zip(values, weights, strict=True)], 2)
+    sums = (alpha @ messages).split(
+        [components(o) * w.shape[2] for o, w in zip(values, weights, strict=True)], 2
+    )
     return {
         o: _own_channels(of_o.unflatten(2, (components(o), -1))[..., -values[o].shape[2] :])
         for o, of_o in zip(values, sums, strict=True)

@@ -99,7 +99,9 @@ class Attention:
         """
         z, y = h_k.shape[1] * self.heads, h_v.shape[1] * self.heads
         sides = [
-            torch.cat([probes[self.asked.index(o)] if o in self.asked else d.new_zeros(*d.shape[:2], z), d], 2)
+            torch.cat(
+                [probes[self.asked.index(o)] if o in self.asked else d.new_zeros(*d.shape[:2], z), d], 2
+            )
             for o, d in enumerate(d_sums)
         ]
         both = _products(sides, rows)

@@ -1,0 +1,51 @@
+"""What pairs of a batch have in common: a model, and how it is used."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from bitr.app.piece import MIN_POINTS
+from bitr.errors import InputError
+from bitr.model import BITR
+from bitr.model.checkpoint import load
+
+LIMITS = {"budget": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How pairs are assembled: what a batch has in common, beside the model."""
+
+    refine: str = "none"
+    hypotheses: int = 1
+    budget: int = 1000
+    """Points of each cloud that the model sees."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.refine != "none":
+            raise InputError(f"refine = {self.refine!r} is not available in this version, only 'none' is")
+        if self.hypotheses != 1:
+            raise InputError(f"hypotheses = {self.hypotheses!r} is not available in this version, only 1 is")
+        for name, (least, most) in LIMITS.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or not least <= value <= most:
+                raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model and what to call it."""
+
+    model: BITR
+    name: str
+
+    @classmethod
+    def of(cls, model: str | os.PathLike[str] | BITR) -> Network:
+        """From a model as it is, or by the name of shipped weights or the path of a checkpoint.
+
+        What is loaded here runs in double precision: the laws then hold to the rounding of the files, and it
+        costs little.
+        """
+        return cls(model, "BITR") if isinstance(model, BITR) else cls(load(model).double(), os.fspath(model))

@@ -1,0 +1,37 @@
+"""One pair, from two files to the files that were asked for."""
+
+from __future__ import annotations
+
+import logging
+
+from bitr.app.assemble import assemble_geometries
+from bitr.app.assembly import Assembly
+from bitr.app.settings import Network, Settings
+from bitr.cli.outputs import Outputs
+from bitr.cli.show import show
+from bitr.io import read
+
+log = logging.getLogger("bitr")
+
+
+def run_pair(outputs: Outputs, model: str, settings: Settings) -> Assembly:
+    """The assembly of the two inputs; outputs are checked before any work is done, and written."""
+    outputs.check()
+    log.info("loading the model %s", model)
+    network = Network.of(model)
+    log.info("reading %s", outputs.source)
+    source = read(outputs.source)
+    log.info("reading %s", outputs.reference)
+    reference = read(outputs.reference)
+    assembly = assemble_geometries(source, reference, network, settings)
+    log.info("writing")
+    outputs.write(assembly, source, reference)
+    return assembly
+
+
+def show_pair(assembly: Assembly, outputs: Outputs, as_json: bool) -> None:
+    """On standard output: for people, or one JSON object and nothing else."""
+    if as_json:
+        print(assembly.to_json())
+    else:
+        show(assembly, outputs.files())

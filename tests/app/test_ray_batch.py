@@ -1,0 +1,61 @@
+import importlib
+import json
+
+import numpy as np
+import pytest
+
+from bitr.app import ray_batch
+from bitr.app.batch import run_batch
+from bitr.app.settings import Network, Settings
+from bitr.errors import InputError
+from tests.app.cases import model_file
+from tests.app.test_batch import pairs_in, rows_of
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_rows_of_one_process(tmp_path, capfd):
+    pytest.importorskip("ray")
+    pairs, settings, model = pairs_in(tmp_path, 6), Settings(budget=60), str(model_file(tmp_path))
+    network = Network.of(model)
+    plain, ray = tmp_path / "plain.jsonl", tmp_path / "ray.jsonl"
+    run_batch(pairs, network, settings, plain)
+    with open(ray, "w") as file:  # an earlier run that was stopped after a row and a half
+        file.write("".join(plain.read_text().splitlines(keepends=True)[:2])[:-40])
+    (tmp_path / "ray.jsonl.settings.json").write_text((tmp_path / "plain.jsonl.settings.json").read_text())
+    summary = run_batch(pairs, network, settings, ray, solver=ray_batch.on_ray(model, settings, workers=2))
+    assert (summary.ok, summary.errors, summary.resumed) == (5, 1, 1)
+    assert capfd.readouterr().out == ""
+    found = {row["id"]: row for row in rows_of(ray)}
+    assert len(rows_of(ray)) == 6
+    for expected in rows_of(plain):
+        row = found[expected["id"]]
+        for key in ("id", "status", "error", "model", "refine", "source", "reference", "warnings"):
+            assert row[key] == expected[key]
+        if expected["status"] == "ok":
+            assert np.allclose(row["transformation"], expected["transformation"], atol=1e-9)
+            assert row["fitness"] == pytest.approx(expected["fitness"], abs=0.05)
+
+
+def test_a_row_survives_the_journey(tmp_path):
+    worker = ray_batch.Worker(str(model_file(tmp_path)), "its name", Settings(budget=60))
+    (pair,) = pairs_in(tmp_path, 1)
+    item = {"pair": json.dumps({"id": pair.id, "source": pair.source, "reference": pair.reference})}
+    row = json.loads(worker(item)["row"])
+    assert (row["status"], row["model"], row["source"]) == ("ok", "its name", pair.source)
+
+
+def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
+    def missing(name, *arguments):
+        if name.split(".")[0] == "ray":
+            raise ImportError(name)
+        return importlib.import_module(name, *arguments)
+
+    monkeypatch.setattr(ray_batch, "import_module", missing)
+    with pytest.raises(InputError, match=r'pip install "bitr\[ray\]"'):
+        ray_batch.on_ray("default", Settings())
+
+
+def test_no_workers_are_refused():
+    pytest.importorskip("ray")
+    with pytest.raises(InputError, match="workers = 0: expected at least 1"):
+        ray_batch.on_ray("default", Settings(), workers=0)

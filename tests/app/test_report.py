@@ -1,0 +1,206 @@
+"""The report: one page that needs nothing else, shows the true numbers, and trusts no text from outside."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from bitr.app.report import _in_script, html_page, write_html
+from bitr.app.scene import Scene
+from bitr.errors import InputError
+from tests.app.scenes import cut_scene, with_keypoints
+
+VOID = {"meta", "input", "path", "br", "img", "link"}
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "</title></style>-->",
+    """"' onload='alert(1)' x=\"""",
+    "{{scene}} {{nothing}} \\1 &amp; &lt;",
+]
+SMALL = Scene(np.arange(12.0).reshape(4, 3), np.eye(3), np.eye(4))
+
+
+class Parsed(HTMLParser):
+    """The elements of a page, with their attributes and the text directly inside."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[dict] = []
+        self.elements: list[dict] = []
+        self.feed(page)
+        self.close()
+        assert self.open == [], "elements that are never closed"
+
+    def handle_starttag(self, tag, attrs):
+        element = {"tag": tag, "attrs": dict(attrs), "text": ""}
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append({"tag": tag, "attrs": dict(attrs), "text": ""})
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()["tag"] == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.open[-1]["text"] += data
+
+    def all(self, tag: str, **attrs: str) -> list[dict]:
+        return [e for e in self.elements if e["tag"] == tag and attrs.items() <= e["attrs"].items()]
+
+    def scene(self) -> dict:
+        (element,) = self.all("script", id="scene")
+        return json.loads(element["text"])
+
+
+def decoded(text: str, kind: str = "<f4") -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), kind).reshape(-1, 3).astype(float)
+
+
+def test_the_page_is_well_formed_and_loads_nothing():
+    scene = cut_scene(facts=[("model", "default")])
+    page = html_page(replace(scene, **with_keypoints(scene)))
+    parsed = Parsed(page)
+    assert "://" not in page
+    assert not {"link", "iframe", "object", "embed", "img", "base"} & {e["tag"] for e in parsed.elements}
+    for element in parsed.elements:
+        assert not {"src", "href", "srcset", "action", "style"} & element["attrs"].keys()
+        assert not any(name.startswith("on") for name in element["attrs"])
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|import\(", page)
+    assert "{{" not in page
+
+
+def test_the_policy_allows_exactly_what_is_in_the_page():
+    parsed = Parsed(html_page(SMALL))
+    (policy,) = parsed.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    directives = dict(part.strip().split(" ", 1) for part in policy["attrs"]["content"].split(";"))
+    (style,), script = parsed.all("style"), parsed.all("script")[-1]
+    for name, element in (("style-src", style), ("script-src", script)):
+        digest = base64.b64encode(hashlib.sha256(element["text"].encode()).digest()).decode()
+        assert directives.pop(name) == f"'sha256-{digest}'"
+    assert directives == {"default-src": "'none'"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_from_outside_stays_text(text):
+    facts = [(text, text), ("warning", text)]
+    parsed = Parsed(html_page(replace(SMALL, title=text, facts=facts)))
+    assert [e["text"] for e in parsed.all("h1")] == [text]
+    assert [e["text"] for e in parsed.all("title")] == [f"{text} · bitr"]
+    assert [e["text"] for e in parsed.all("th")] == [text]
+    assert parsed.all("td")[-1]["text"] == text
+    assert [e["text"] for e in parsed.all("p", **{"class": "warning"})] == [text]
+    assert len(parsed.all("script")) == 2
+    assert parsed.scene()["before"] == staged_before(SMALL)
+
+
+def staged_before(scene: Scene) -> list[float]:
+    return Parsed(html_page(replace(scene, title="plain", facts=()))).scene()["before"]
+
+
+def test_json_cannot_end_the_script_that_holds_it():
+    values = {"text": "</script><!--<script>"}
+    assert "<" not in _in_script(values)
+    assert json.loads(_in_script(values)) == values
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"])))
+def test_any_title_comes_back_as_it_was(title):
+    parsed = Parsed(html_page(replace(SMALL, title=title)))
+    assert parsed.all("h1")[0]["text"] == title
+
+
+def test_a_file_name_that_is_no_text_can_be_written(tmp_path):
+    name = b"caf\xe9.ply".decode("utf-8", "surrogateescape")
+    write_html(tmp_path / "a.html", replace(SMALL, title=name, facts=[(name, name)]), force=False)
+    assert "caf?.ply" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("at", [0.0, 3e6])
+def test_embedded_points_are_the_points_of_the_files(at):
+    scene = cut_scene(at=at)
+    scene = replace(scene, **with_keypoints(scene))
+    data = Parsed(html_page(scene)).scene()
+    tol = 3 * (np.finfo(np.float32).eps + at * np.finfo(float).eps)  # the pieces have a size of order 1
+    for name in ("source", "reference"):
+        center = np.array(data[name]["center"])
+        points, keypoints = getattr(scene, name), getattr(scene, f"{name}_keypoints")
+        np.testing.assert_allclose(decoded(data[name]["points"]) - (points - center), 0, atol=tol)
+        np.testing.assert_allclose(decoded(data[name]["keypoints"]) - (keypoints - center), 0, atol=tol)
+        assert len(decoded(data[name]["normals"], "i1")) == len(points)
+    w, *xyz = data["quaternion"]
+    turned = Rotation.from_quat([*xyz, w]).apply(decoded(data["source"]["points"]))
+    expected = scene.source @ scene.transformation[:3, :3].T + scene.transformation[:3, 3]
+    placed = turned + data["after"]
+    np.testing.assert_allclose(placed - (expected - data["reference"]["center"]), 0, atol=10 * tol)
+
+
+def test_copied_numbers_are_exact_and_shown_numbers_are_close():
+    scene = cut_scene(at=1234567.891)
+    parsed = Parsed(html_page(scene))
+    matrix, quaternion = (
+        json.loads(e["attrs"]["data-copy"]) for e in parsed.all("button", **{"class": "copy"})
+    )
+    assert matrix == scene.transformation.tolist()
+    assert quaternion["translation"] == scene.transformation[:3, 3].tolist()
+    w, *xyz = quaternion["quaternion_wxyz"]
+    np.testing.assert_allclose(
+        Rotation.from_quat([*xyz, w]).as_matrix(), scene.transformation[:3, :3], atol=1e-12
+    )
+    shown = np.array([float(e["text"]) for e in parsed.all("td")]).reshape(4, 4)
+    np.testing.assert_allclose(shown, scene.transformation, rtol=1e-9, atol=1e-6)
+
+
+def test_lengths_of_any_unit_keep_their_digits():
+    for length in (1.234567e-7, 0.1234567, 1234567.891):
+        pose = np.eye(4)
+        pose[:3, 3] = [length, 0, -length]
+        shown = Parsed(html_page(replace(SMALL, transformation=pose))).all("dd")[1]["text"].split()
+        np.testing.assert_allclose([float(value) for value in shown], [length, 0, -length], rtol=1e-5)
+
+
+def test_a_large_pair_makes_a_page_of_limited_size_that_says_so():
+    points = np.random.default_rng(0).standard_normal((200_000, 3))
+    page = html_page(Scene(points, points[:5000], np.eye(4)))
+    assert len(page) < 1_000_000
+    assert "20,000 of the 200,000 points of the source are shown, evenly taken." in page
+    assert "points of the reference are shown" not in page
+    assert len(html_page(Scene(points[:5000], points[:5000], np.eye(4)))) < 300_000
+
+
+def test_the_same_scene_gives_the_same_page():
+    assert html_page(cut_scene()) == html_page(cut_scene())
+    assert html_page(cut_scene()) != html_page(cut_scene(seed=1))
+
+
+def test_an_existing_file_is_refused_without_force(tmp_path):
+    target = tmp_path / "report.html"
+    target.write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        write_html(target, SMALL, force=False)
+    assert target.read_text() == "mine"
+    write_html(target, SMALL, force=True)
+    assert target.read_text(encoding="utf-8") == html_page(SMALL)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_nothing_is_left_behind_after_an_error(tmp_path, monkeypatch):
+    def fail(scene):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("bitr.app.report.html_page", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_html(tmp_path / "report.html", SMALL, force=False)
+    assert list(tmp_path.iterdir()) == []
