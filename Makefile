@@ -25,7 +25,7 @@ clean:
 # Marker files: installing again is only needed when what is to be installed has changed.
 .venv/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable . --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --editable '.[io,viz]' --constraint constraints.txt
 	touch $@
 
 .venv/dev: pyproject.toml constraints.txt

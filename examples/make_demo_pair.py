@@ -29,8 +29,8 @@ def main() -> None:
     source, reference = cut(jug(POINTS, generator), SHARE, generator)
     src_from_jug, ref_from_jug = (Rigid.random(generator, size=2.0) for _ in range(2))
     for name, points, pose in (
-        ("demo-source.npy", source, src_from_jug),
-        ("demo-reference.npy", reference, ref_from_jug),
+        ("demo-source.ply", source, src_from_jug),
+        ("demo-reference.ply", reference, ref_from_jug),
     ):
         write(folder / name, Geometry(pose.act(points).float().double().numpy()), force=True)
     truth = ref_from_jug @ src_from_jug.inverse()

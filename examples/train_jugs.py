@@ -3,8 +3,8 @@
     python examples/train_jugs.py --out src/bitr/weights/default.safetensors
 
 Every step sees new jugs. Validation jugs have seeds of their own; their mean error is printed as it goes and
-chooses nothing: the last averaged weights are kept. The test jugs, with seeds of their own again, are looked at
-once, at the end. The figures are written beside the weights, as JSON.
+chooses nothing: the last averaged weights are kept. The test jugs, with seeds of their own again, are looked
+at once, at the end. The figures are written beside the weights, as JSON.
 """
 
 from __future__ import annotations

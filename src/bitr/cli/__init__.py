@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,14 +45,18 @@ def top(
     """Options that stand before a command."""
 
 
-@app.command("demo", epilog="example: bitr demo --seed 3")
+@app.command("demo", epilog="example: bitr demo --out /tmp/demo")
 def run_demo(
-    seed: Annotated[int, typer.Option(help="Of the shape, the motions and the weights.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the report, the picture and the assembled cloud.")] = Path(
+        "bitr-demo"
+    ),
+    model: Annotated[str, typer.Option(help="Name of weights that come with bitr, or path.")] = "default",
+    seed: Annotated[int, typer.Option(help="Of the motions that the laws are checked with.")] = 0,
 ) -> None:
-    """Recover a motion without training, then check the laws on two pieces of a shape."""
+    """Assemble two pieces that come with the package, beside the known answer; check the laws on them."""
     from bitr.cli.demo import demo
 
-    demo(seed)
+    demo(out, model, seed)
 
 
 @app.command("bench", epilog="example: bitr bench --quick --json")

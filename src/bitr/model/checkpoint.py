@@ -68,7 +68,8 @@ def _find(name: str | os.PathLike[str]) -> Path:
     if path.is_file():
         return path
     shipped = resources.files("bitr") / "weights"
-    names = sorted(f.name.removesuffix(".safetensors") for f in shipped.iterdir()) if shipped.is_dir() else []
+    files = [f.name for f in shipped.iterdir()] if shipped.is_dir() else []
+    names = sorted(f.removesuffix(".safetensors") for f in files if f.endswith(".safetensors"))
     if str(name) in names:
         return Path(str(shipped / f"{name}.safetensors"))
     known = ", ".join(names) or "none yet"
