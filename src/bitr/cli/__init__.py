@@ -47,9 +47,9 @@ def top(
 
 @app.command("demo", epilog="example: bitr demo --out /tmp/demo")
 def run_demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report, the picture and the assembled cloud.")] = Path(
-        "bitr-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, the picture and the assembled cloud.")
+    ] = Path("bitr-demo"),
     model: Annotated[str, typer.Option(help="Name of weights that come with bitr, or path.")] = "default",
     seed: Annotated[int, typer.Option(help="Of the motions that the laws are checked with.")] = 0,
 ) -> None:

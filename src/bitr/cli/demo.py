@@ -85,7 +85,11 @@ def _check_laws(
     cases = {
         "both pieces moved": (solve(_moved(x, g1), _moved(y, g2)), g2 @ g @ np.linalg.inv(g1), _moved(x, g1)),
         "pieces swapped": (solve(y, x), np.linalg.inv(g), y),
-        "both 1000 times as large": (solve(_scaled(x, 1000), _scaled(y, 1000)), scaled, _scaled(x, 1000)),
+        "both 1000 times as large": (
+            solve(_scaled(x, 1000.0), _scaled(y, 1000.0)),
+            scaled,
+            _scaled(x, 1000.0),
+        ),
     }
     print("\nThe answer moves with the pieces; how far it is from where the laws put it:")
     for name, (found, expected, source) in cases.items():
