@@ -18,7 +18,7 @@ def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
     Without ``force`` an existing target is refused, before anything is done and again at the end.
     """
     check_target(target, force=force)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem[:100]}-", suffix=target.suffix)
     os.close(handle)
     temporary = Path(name)
     try:

@@ -71,7 +71,7 @@ def test_bad_usage_is_one_line_and_status_2(arguments, says, capsys):
 
 
 def test_anything_unexpected_is_one_line_and_status_1(monkeypatch, capsys):
-    def fail(seed):
+    def fail(*_):
         raise RuntimeError("first line\nsecond line")
 
     monkeypatch.setattr("bitr.cli.demo.demo", fail)
@@ -97,7 +97,7 @@ def test_with_v_the_log_says_where_an_unexpected_error_came_from(monkeypatch, ca
 
 
 def test_ctrl_c_is_quiet_and_status_130(monkeypatch, capsys):
-    def interrupted(seed):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bitr.cli.demo.demo", interrupted)

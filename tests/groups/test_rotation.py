@@ -43,6 +43,12 @@ def test_nearest_rotation_is_unchanged_by_a_positive_scale(rng, factor):
     torch.testing.assert_close(nearest_rotation(factor * a), nearest_rotation(a))
 
 
+def test_nearest_rotation_is_the_same_with_and_without_a_gradient(rng):
+    a = torch.cat([random_matrix(rng, 9), torch.diag(torch.tensor([2.0, 1.0, -0.5])).double()[None]])
+    plain, differentiable = nearest_rotation_and_gap(a), nearest_rotation_and_gap(a.requires_grad_())
+    torch.testing.assert_close(plain, tuple(value.detach() for value in differentiable))
+
+
 def test_nearest_rotation_has_the_right_gradient(rng):
     assert torch.autograd.gradcheck(nearest_rotation, random_matrix(rng, 4).requires_grad_())
 

@@ -48,6 +48,14 @@ def test_a_missing_file_is_told_with_the_nearest_name(tmp_path):
         read(tmp_path / "nowhere" / "bunny.ply")
 
 
+@pytest.mark.parametrize(("name", "library"), [("scan.laz", "laspy"), ("compressed.pcd", "pypcd4.pypcd4")])
+def test_a_missing_extra_is_told_with_the_command_that_installs_it(name, library, tmp_path, monkeypatch):
+    SAMPLES[name](tmp_path / name)
+    monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
+    with pytest.raises(InputError, match=r'pip install "bitr\[io\]"'):
+        read(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_file_cut_anywhere_never_raises_anything_else(name, tmp_path):
     path = tmp_path / name

@@ -95,12 +95,14 @@ def test_a_trimesh_scene_is_flattened_in_the_order_of_its_nodes():
 
 def test_a_mirrored_part_keeps_its_outside():
     ball, mirror = mesh(), np.diag([-1.0, 1, 1, 1])
+    outward = np.array(ball.vertex_normals)
     scene = trimesh.Scene()
     scene.add_geometry(ball, transform=mirror)
     found = as_geometry(scene, "scene")
     solid = trimesh.Trimesh(found.points, found.faces, process=False)
     assert solid.volume == pytest.approx(ball.volume)
     assert solid.volume > 0
+    assert_allclose(found.normals, outward * (-1, 1, 1), atol=1e-12)
 
 
 def test_open3d_objects_are_known_by_their_attributes():

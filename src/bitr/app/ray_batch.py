@@ -80,10 +80,24 @@ def _cluster(ray: Any, workers: int | None) -> Iterator[None]:
     connect = not ray.is_initialized()
     with redirect_stdout(sys.stderr):  # where Ray's own messages belong
         if connect:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **local)
+            with _hushed():
+                ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **local)
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error comes as an exception, too
         try:
             yield
         finally:
             if connect:
                 ray.shutdown()
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Ray's C++ part reports on standard error how much it will report; a failure comes as an exception."""
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

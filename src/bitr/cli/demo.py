@@ -25,7 +25,7 @@ SOURCE, REFERENCE, TRUTH = (ASSETS / f"demo-{name}" for name in ("source.ply", "
 
 
 def demo(folder: Path, model: str, seed: int) -> None:
-    """Assemble the two pieces of a jug, compare with the truth, check the laws; write what there is to see."""
+    """Assemble the two pieces of a jug, compare with the truth, check the laws; write pictures."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import roma
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -30,6 +29,8 @@ class Rigid:
         dtype: torch.dtype = torch.float64,
     ) -> Rigid:
         """Uniform rotation, and a normal translation of standard deviation ``size`` per axis."""
+        import roma  # takes a second, and an assembly can do without
+
         quaternion = torch.randn(*shape, 4, generator=generator, dtype=torch.float64)
         rotation = roma.unitquat_to_rotmat(quaternion / quaternion.norm(dim=-1, keepdim=True))
         translation = size * torch.randn(*shape, 3, generator=generator, dtype=torch.float64)

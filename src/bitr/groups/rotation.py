@@ -1,6 +1,5 @@
 """Rotations: angle, projection, and how well the projection is determined."""
 
-import roma
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -41,7 +40,20 @@ def nearest_rotation_and_gap(
     """
     size = a.detach().square().sum((-2, -1), keepdim=True).sqrt()
     floor = torch.finfo(a.dtype).eps  # an all-zero ``a`` must not turn the gradient into infinity
-    rotation, signed = roma.special_procrustes(a / size.clamp_min(floor), return_singular_values=True)
+    rotation, signed = _projection(a / size.clamp_min(floor))
     gap = (signed[..., 1] + signed[..., 2]).detach()
     above = (size / size.clamp_min(noise))[..., 0, 0] if noise > 0 else 1.0
     return rotation, gap * above
+
+
+def _projection(a: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3"], Float[Tensor, "*b 3"]]:
+    """Nearest rotation and signed singular values; for the gradient, roma, which takes a second to import."""
+    if a.requires_grad or torch.compiler.is_compiling():
+        import roma
+
+        rotation, signed = roma.special_procrustes(a, return_singular_values=True)
+        return rotation, signed
+    u, values, vh = torch.linalg.svd(a)
+    sign = torch.ones_like(values)
+    sign[..., 2] = torch.linalg.det(u @ vh).sign()
+    return (u * sign[..., None, :]) @ vh, values * sign

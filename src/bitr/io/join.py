@@ -41,16 +41,17 @@ def join_scene(parts: Sequence[Geometry], name: str) -> Geometry:
 def placed(geometry: Geometry, matrix: NDArray[np.float64]) -> Geometry:
     """The geometry under any affine map; normals stay orthogonal to the surface and of length 1."""
     linear = matrix[:3, :3]
-    points = geometry.points @ linear.T + matrix[:3, 3]
+    mirrored = bool(np.linalg.det(linear) < 0)
     normals, faces = geometry.normals, geometry.faces
-    if normals is not None:
-        # the matrix of cofactors is the inverse transpose times the determinant, and exists always
-        turned = normals @ np.stack([np.cross(linear[i - 2], linear[i - 1]) for i in range(3)]).T
+    if normals is not None and not np.array_equal(linear, np.eye(3)):
+        # the cofactors are the inverse transpose times the determinant, and exist for every map
+        cofactors = np.stack([np.cross(linear[i - 2], linear[i - 1]) for i in range(3)])
+        turned = normals @ (-cofactors if mirrored else cofactors).T
         length = np.linalg.norm(turned, axis=1, keepdims=True)
-        normals = turned / np.where(length > 0, length, 1) if not np.allclose(linear, np.eye(3)) else normals
-    if faces is not None and np.linalg.det(linear) < 0:
-        faces = faces[:, ::-1].copy()  # a mirror would turn the surface inside out
-    return replace(geometry, points=points, normals=normals, faces=faces)
+        normals = turned / np.where(length > 0, length, 1)
+    if faces is not None and mirrored:
+        faces = faces[:, ::-1].copy()  # else the surface would turn inside out
+    return replace(geometry, points=geometry.points @ linear.T + matrix[:3, 3], normals=normals, faces=faces)
 
 
 def _all(arrays: Sequence[NDArray[np.generic] | None]) -> NDArray[np.generic] | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from numpy.typing import NDArray
 
 from bitr.errors import InputError
 from bitr.io.columns import with_colors
@@ -13,6 +14,9 @@ from bitr.io.faces import Polygons
 from bitr.io.geometry import Geometry
 from bitr.io.source import Source
 from bitr.io.text import Lines, parse
+
+BLOCK = 20_000
+"""Faces that are taken apart at a time: as Python objects they need much more memory than as numbers."""
 
 
 def read_obj(source: Source) -> Geometry:
@@ -70,21 +74,27 @@ def _corners(
     source: Source, lines: Lines
 ) -> tuple[Int64[np.ndarray, " c"], Int64[np.ndarray, " c"], Int64[np.ndarray, " p"]]:
     """Vertex and normal of each corner as numbered in the file (0: no normal), and corners of each face."""
-    faces = [row.split(b"#")[0].split() for row in lines.rows]
-    lengths = np.array([len(face) for face in faces], dtype=np.int64)
-    try:
-        parts = [corner.split(b"/") for face in faces for corner in face]
-        vertex = np.array([int(p[0]) for p in parts], dtype=np.int64)
-        normal = np.array([int(p[2]) if len(p) > 2 and p[2] else 0 for p in parts], dtype=np.int64)
-    except (ValueError, OverflowError) as error:
-        wrong = next(i for i, face in enumerate(faces) if not all(_is_corner(corner) for corner in face))
-        raise _not_a_face(source, lines, wrong) from error
-    if lengths.min() < 3:
-        raise _not_a_face(source, lines, int(np.argmax(lengths < 3)))
-    if not vertex.all():
-        raise _not_a_face(
-            source, lines, int(np.searchsorted(np.cumsum(lengths), np.argmin(vertex != 0), "right"))
-        )
+    blocks: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
+    for start in range(0, len(lines), BLOCK):
+        block = lines.part(start, start + BLOCK)
+        faces = [row.split(b"#")[0].split() for row in block.rows]
+        length = np.array([len(face) for face in faces], dtype=np.int64)
+        try:
+            tokens = [corner for face in faces for corner in face]
+            corners = np.array([int(t.partition(b"/")[0]) for t in tokens], dtype=np.int64)
+            normals = np.array(
+                [int(t.split(b"/")[2] or 0) if t.count(b"/") > 1 else 0 for t in tokens], np.int64
+            )
+        except (ValueError, OverflowError) as error:
+            wrong = next(i for i, face in enumerate(faces) if not all(_is_corner(corner) for corner in face))
+            raise _not_a_face(source, block, wrong) from error
+        if length.min() < 3:
+            raise _not_a_face(source, block, int(np.argmax(length < 3)))
+        if not corners.all():
+            zero = int(np.argmin(corners != 0))
+            raise _not_a_face(source, block, int(np.searchsorted(np.cumsum(length), zero, "right")))
+        blocks.append((corners, normals, length))
+    vertex, normal, lengths = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
     return vertex, normal, lengths
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import trimesh
 from numpy.typing import NDArray
 
 from bitr.errors import InputError
@@ -41,7 +40,7 @@ def _from_memory(value: object, name: str) -> Geometry:
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray):
         return _from_array(value, name)
-    if isinstance(value, trimesh.Trimesh | trimesh.PointCloud | trimesh.Scene):
+    if type(value).__module__.partition(".")[0] == "trimesh":
         return from_trimesh(value, name)
     if hasattr(value, "to_legacy"):  # Open3D's tensor classes
         value = value.to_legacy()
@@ -105,10 +104,14 @@ def _from_lists(value: Any, name: str, points: str, normals: str, colors: str, f
     return geometry if extra["colors"] is None else with_colors(geometry, extra["colors"])
 
 
-def from_trimesh(value: trimesh.Trimesh | trimesh.PointCloud | trimesh.Scene, name: str) -> Geometry:
+def from_trimesh(value: Any, name: str) -> Geometry:
     """A mesh or cloud of trimesh; a scene becomes one geometry, each part where its node puts it."""
-    if not isinstance(value, trimesh.Scene):
+    import trimesh  # takes half a second, which other inputs need not wait for
+
+    if isinstance(value, trimesh.Trimesh | trimesh.PointCloud):
         return _from_part(value, name)
+    if not isinstance(value, trimesh.Scene):
+        raise InputError(f"{name}: cannot use a trimesh {type(value).__name__}, expected {ACCEPTED}")
     parts = []
     for node in value.graph.nodes_geometry:
         matrix, key = value.graph[node]
@@ -118,9 +121,9 @@ def from_trimesh(value: trimesh.Trimesh | trimesh.PointCloud | trimesh.Scene, na
     return join_scene(parts, name)
 
 
-def _from_part(part: trimesh.Trimesh | trimesh.PointCloud, name: str) -> Geometry:
+def _from_part(part: Any, name: str) -> Geometry:
     geometry = Geometry(np.array(part.vertices, dtype=np.float64).reshape(-1, 3), name=name)
-    if isinstance(part, trimesh.PointCloud):
+    if not hasattr(part, "faces"):
         colors = part.colors
     else:
         geometry = replace(geometry, faces=np.array(part.faces, dtype=np.int64).reshape(-1, 3))
