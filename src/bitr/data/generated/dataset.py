@@ -1,0 +1,62 @@
+"""Generated shapes as a data set: endless for training, with shapes of its own for each split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bitr.data.generated.cache import FIRST, ShapeCache, cache_folder
+from bitr.data.generated.config import ShapesConfig
+from bitr.data.generated.drawing import draw
+from bitr.data.info import DatasetInfo
+from bitr.data.pair import AssemblyPair
+from bitr.data.pairs import Pairs
+from bitr.data.splits import SPLITS
+from bitr.errors import InputError
+
+COUNTS = {"train": 100_000, "val": 1000, "test": 1000}
+"""For training only a name for an epoch: another seed gives as many others, of the same shapes."""
+HELD_OUT = 200
+"""Different shapes of the splits that are not trained on."""
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    cache: ShapeCache
+    config: ShapesConfig
+    split: str
+
+    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
+        number = i % solids(self.split, self.config)
+        return draw(self.cache.get(FIRST[self.split] + number), self.config, f"{self.split}/{i}", rng)
+
+
+def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
+    """Pairs of generated shapes; consecutive pairs are of different shapes.
+
+    Shapes are stored below ``root``, if that has a folder ``shapes``, or among the user's cached files.
+    """
+    if split not in SPLITS:
+        raise InputError(f"shapes: no split {split!r}, expected one of {', '.join(SPLITS)}")
+    config = config or ShapesConfig()
+    made = _Drawn(ShapeCache(cache_folder(root), config.pieces), config, split)
+    return Pairs("shapes", split, seed, made, range(COUNTS[split]))
+
+
+def solids(split: str, config: ShapesConfig) -> int:
+    """How many different shapes a split has."""
+    return config.solids if split == "train" else HELD_OUT
+
+
+INFO = DatasetInfo(
+    name="shapes",
+    title="generated objects, broken, cut or cropped; endless",
+    section="",
+    licence="MIT, as this package",
+    source='made here, and stored as they are needed; making them needs pip install "bitr[data]"',
+    splits=SPLITS,
+    present=lambda root: True,
+    open=shapes,
+)
