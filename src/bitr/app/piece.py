@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Int64
 
-from bitr.app.normals import estimate_normals
-from bitr.app.subsample import CANDIDATES, even_draw, farthest_points
+from bitr.io.normals import estimate_normals
+from bitr.io.subsample import CANDIDATES, even_draw, farthest_points
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points
 from bitr.model import BITRConfig

@@ -18,11 +18,14 @@ from bitr.files import whole_file
 from bitr.io import as_points
 from bitr.io.subsample import even_draw
 
-MOST_POINTS = 1500
+MOST_POINTS = 1000
 """Of a cloud, in a panel as small as this."""
 CELL = (3.4, 1.75)
 """Width and height of a pair, in inches."""
+TITLE = 0.4
 DPI, DOT = 100, 1.6
+NUM_COLORS = 64
+"""Three hues and their shades: a third of the bytes of true colours, and nothing to see of it."""
 HAZE = 0.45
 """How far the farthest point fades into the background."""
 
@@ -32,6 +35,7 @@ def write_sheet(path: Path, pairs: Sequence[AssemblyPair], title: str, *, force:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from PIL import Image
     except ModuleNotFoundError as error:
         raise InputError(
             'pictures need matplotlib, which is not installed: pip install "bitr[viz]"'
@@ -39,17 +43,26 @@ def write_sheet(path: Path, pairs: Sequence[AssemblyPair], title: str, *, force:
     columns = int(np.ceil(np.sqrt(len(pairs))))
     rows = -(-len(pairs) // columns)
     with whole_file(path, force=force) as temporary:
-        figure = Figure(figsize=(CELL[0] * columns, CELL[1] * rows + 0.4), dpi=DPI)
+        figure = Figure(figsize=(CELL[0] * columns, CELL[1] * rows + TITLE), dpi=DPI)
         canvas: Any = FigureCanvasAgg(figure)
-        figure.suptitle(title, fontsize=10, y=1 - 0.1 / figure.get_figheight())
-        figure.subplots_adjust(0.01, 0.01, 0.99, 1 - 0.4 / figure.get_figheight(), 0.02, 0.16)
-        grid = figure.add_gridspec(rows, 2 * columns)
-        for i, pair in enumerate(pairs):
-            row, column = divmod(i, columns)
-            left, right = (figure.add_subplot(grid[row, 2 * column + side]) for side in (0, 1))
-            _draw(left, right, staged(_scene(pair)))
-            left.set_title(_short(pair.id), fontsize=6, loc="left", pad=2)
-        canvas.print_png(temporary, pil_kwargs={"optimize": True})
+        _fill(figure, pairs, title, rows, columns)
+        canvas.draw()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3])
+        picture.quantize(NUM_COLORS, dither=Image.Dither.NONE).save(temporary, optimize=True)
+
+
+def _fill(figure: Any, pairs: Sequence[AssemblyPair], title: str, rows: int, columns: int) -> None:
+    """Two panels for each pair, below its id; all below the title."""
+    width, height = figure.get_size_inches()
+    figure.text(0.5, 1 - 0.5 * TITLE / height, title, ha="center", va="center", fontsize=10)
+    for i, pair in enumerate(pairs):
+        row, column = divmod(i, columns)
+        left, top = column * CELL[0] + 0.05, height - TITLE - row * CELL[1]
+        figure.text(left / width, top / height, _short(pair.id), ha="left", va="top", fontsize=6)
+        size = (CELL[0] / 2 - 0.1) / width, (CELL[1] - 0.2) / height
+        places = [((left + side * CELL[0] / 2) / width, (top - CELL[1] + 0.05) / height) for side in (0, 1)]
+        apart, together = (figure.add_axes((*place, *size)) for place in places)
+        _draw(apart, together, staged(_scene(pair)))
 
 
 def _scene(pair: AssemblyPair) -> Scene:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.normals import estimate_normals
+from bitr.io.normals import estimate_normals
 from bitr.app.scene import Scene
 from bitr.layers.neighbors import nearest_neighbors
 

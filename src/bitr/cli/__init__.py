@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from bitr import __version__
-from bitr.cli import assemble
+from bitr.cli import assemble, data
 from bitr.cli.text import one_line
 from bitr.errors import InputError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("assemble", help=assemble.HELP, epilog=assemble.EXAMPLE)(assemble.run)
+app.add_typer(data.app, name="data")
 
 
 def _print_version(wanted: bool) -> bool:

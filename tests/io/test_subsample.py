@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitr.app.subsample import even_draw, farthest_points
+from bitr.io.subsample import even_draw, farthest_points
 from tests.app.cases import motion, moved, two_pieces
 
 

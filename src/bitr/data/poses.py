@@ -1,0 +1,70 @@
+"""Rigid motions as 4×4 matrices, the form in which files and pairs hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from scipy.spatial.transform import Rotation
+
+from bitr.errors import InputError
+from bitr.groups import nearest_rotation
+
+NOT_A_ROTATION = 1e-2
+"""How far RᵀR of a pose from a file may be from the identity; 7-Scenes' poses are off by 6e-4."""
+
+
+def pose(
+    rotation: Float64[np.ndarray, "3 3"], translation: Float64[np.ndarray, " 3"]
+) -> Float64[np.ndarray, "4 4"]:
+    """The motion x ↦ rotation·x + translation."""
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = rotation, translation
+    return matrix
+
+
+def inverse(a_from_b: Float64[np.ndarray, "*s 4 4"]) -> Float64[np.ndarray, "*s 4 4"]:
+    """``b_from_a``, one or many."""
+    back = np.zeros_like(a_from_b)
+    back[..., :3, :3] = a_from_b[..., :3, :3].swapaxes(-1, -2)
+    back[..., :3, 3] = -np.einsum("...ij,...j->...i", back[..., :3, :3], a_from_b[..., :3, 3])
+    back[..., 3, 3] = 1
+    return back
+
+
+def random_pose(rng: np.random.Generator, size: float) -> Float64[np.ndarray, "4 4"]:
+    """A uniform rotation, and a normal translation of standard deviation ``size`` per axis."""
+    rotation = Rotation.from_quat(rng.normal(size=4)).as_matrix()
+    return pose(rotation, size * rng.normal(size=3))
+
+
+def nearest_pose(matrix: Float64[np.ndarray, "4 4"], name: str) -> Float64[np.ndarray, "4 4"]:
+    """The matrix with its rotation projected to SO(3); one that is no rigid motion raises, and is named.
+
+    Poses in files carry few digits, and products of those that are a little off drift away.
+    """
+    rotation = matrix[:3, :3]
+    off = np.abs(rotation.T @ rotation - np.eye(3)).max() if np.isfinite(matrix).all() else np.inf
+    if (
+        off > NOT_A_ROTATION
+        or np.linalg.det(rotation) < 0
+        or not np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9)
+    ):
+        raise InputError(
+            f"{name}: the pose is no rigid motion (its rotation is off by {off:.1e}, its last row is "
+            f"{matrix[3].tolist()}), expected a rotation, a translation and 0 0 0 1"
+        )
+    return pose(nearest_rotation(torch.from_numpy(np.ascontiguousarray(rotation))).numpy(), matrix[:3, 3])
+
+
+def pose_of_numbers(text: str, name: str) -> Float64[np.ndarray, "4 4"]:
+    """A pose from 16 numbers, or 12 without the last row; separated by blanks, commas or line breaks."""
+    words = text.replace(",", " ").replace(";", " ").split()
+    try:
+        numbers = np.array([float(word) for word in words])
+    except ValueError as error:
+        raise InputError(f"{name}: found {str(error)[-40:]}, expected the numbers of a 4×4 pose") from error
+    if numbers.size not in (12, 16):
+        raise InputError(f"{name}: found {numbers.size} numbers, expected 16 of a 4×4 pose")
+    last = () if numbers.size == 16 else (0.0, 0.0, 0.0, 1.0)
+    return nearest_pose(np.append(numbers, last).reshape(4, 4), name)

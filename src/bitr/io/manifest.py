@@ -1,0 +1,118 @@
+"""Manifests: lists in csv or jsonl files, of which every bad row is named by its line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bitr.errors import InputError
+
+SUFFIXES = (".csv", ".jsonl")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a row says under each key; empty cells of a csv file are left out."""
+
+    path: Path
+    line: int
+    number: int
+    """From 1, blank lines not counted."""
+    values: dict[str, Any]
+
+    @property
+    def at(self) -> str:
+        return f"{self.path}, line {self.line}"
+
+    def name(self, key: str, otherwise: str | None = None) -> str:
+        """The name of a file or pair under a key; anything else raises."""
+        value = self.values.get(key, otherwise)
+        value = str(value) if type(value) is int and key == "id" else value
+        if not isinstance(value, str) or not value or not _can_be_a_name(value):
+            raise InputError(f"{self.at}: found {key} = {value!r:.60}, expected the name of a file or pair")
+        return value
+
+    def file(self, key: str) -> Path:
+        """The file named under a key, as an absolute path; names are relative to the manifest."""
+        return self.path.absolute().parent / self.name(key)
+
+
+def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str]) -> tuple[Row, ...]:
+    """The rows of a manifest, whose keys must be those; an empty manifest raises."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: found a {path.suffix or 'name without a suffix'}, expected .csv or .jsonl")
+    read = _csv_rows if path.suffix.lower() == ".csv" else _jsonl_rows
+    try:
+        # Names of files are bytes; those that are no UTF-8 pass through unharmed.
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            keys = _Keys(tuple(needed), tuple(optional))
+            rows = tuple(
+                Row(path, line, number, values)
+                for number, (line, values) in enumerate(read(path, file, keys), 1)
+            )
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}), expected a list of pairs") from error
+    if not rows:
+        raise InputError(f"{path}: holds no pairs, expected rows with {' and '.join(needed)}")
+    return rows
+
+
+@dataclass(frozen=True)
+class _Keys:
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+
+    def check(self, path: Path, line: int, found: list[str]) -> None:
+        known = self.needed + self.optional
+        wrong = [key for key in found if key not in known] + [key for key in self.needed if key not in found]
+        if wrong or len(set(found)) != len(found):
+            raise InputError(
+                f"{path}, line {line}: found {', '.join(found)[:80]}; expected {', '.join(self.needed)} and, "
+                f"if wanted, {', '.join(self.optional)}"
+            )
+
+
+def _csv_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.reader(file, strict=True)
+    header: list[str] | None = None
+    try:
+        for cells in reader:
+            line = reader.line_num
+            if not any(cell.strip() for cell in cells):
+                continue
+            if header is None:
+                header = [cell.strip() for cell in cells]
+                keys.check(path, line, header)
+            elif len(cells) != len(header):
+                raise InputError(f"{path}, line {line}: found {len(cells)} cells, expected {len(header)}")
+            else:
+                yield line, {key: cell for key, cell in zip(header, cells, strict=True) if cell}
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: not a row of a csv file ({error})") from error
+
+
+def _jsonl_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, text in enumerate(file, 1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}, line {line}: not a JSON object ({error})") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {line}: found {text.strip()[:40]}, expected a JSON object")
+        keys.check(path, line, list(row))
+        yield line, row
+
+
+def _can_be_a_name(value: str) -> bool:
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return "\0" not in value

@@ -1,0 +1,143 @@
+import sys
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from bitr.data.registry import dataset
+from bitr.data.sim import BOWL_PLACING, MUG_HANGING, Surface, scene_of, sim_pairs, success
+from bitr.data.sim.check import rates
+from bitr.data.sim.keys import SceneKey
+from bitr.data.sim.scanned import load, scanned
+from bitr.data.splits import SPLITS, frozen_splits
+from bitr.errors import InputError
+
+INFOS = {"mug-hanging": MUG_HANGING, "bowl-placing": BOWL_PLACING}
+SIZES = {"mug-hanging": (30, 5, 5), "bowl-placing": (40, 10, 10)}
+NAMES = list(INFOS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_splits_have_the_sizes_of_the_paper(name):
+    pytest.importorskip("pybullet")  # type checking looks at an item of each
+    assert INFOS[name].present(None)
+    assert tuple(len(INFOS[name].open(split, None, 0)) for split in SPLITS) == SIZES[name]
+    assert len(sim_pairs(name, "train", n=1000)) == 1000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pair_is_what_cameras_see_and_its_pose_brings_them_together(name):
+    pytest.importorskip("pybullet")
+    pair = dataset(name, "val")[1]
+    assert (pair.id, pair.unit) == (f"{name}/val/0/1", "m")
+    assert len(pair.source.points) == len(pair.reference.points) == 1024
+    scene = scene_of(pair.id)
+    on_it = scene.draft.object.moved(scene.draft.observed).surface.points
+    assert cKDTree(on_it).query(pair.source.points)[0].max() < 0.02
+    gap = cKDTree(pair.reference.points).query(pair.source.moved(pair.ref_from_src).points)[0].min()
+    assert gap < 0.01  # they touch; clouds of 1024 points are about 4 mm apart where surfaces do
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_made_from_nothing_twice_and_read_back_it_is_the_same_pair(name, tmp_path, monkeypatch):
+    pytest.importorskip("pybullet")
+    pairs = []
+    for folder in ("a", "b", "b"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
+        pairs.append(sim_pairs(name, "train", seed=3)[2])
+    for pair in pairs[1:]:
+        assert np.array_equal(pair.source.points, pairs[0].source.points)
+        assert np.array_equal(pair.reference.points, pairs[0].reference.points)
+        assert np.array_equal(pair.ref_from_src, pairs[0].ref_from_src)
+
+
+def test_a_damaged_stored_file_is_made_again(tmp_path, monkeypatch):
+    pytest.importorskip("pybullet")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pair = sim_pairs("bowl-placing", "val", n=1)[0]  # n: type checking looks at any one item of a sequence
+    files = sorted(tmp_path.rglob("*.npz"))
+    assert len(files) == 2  # the scene and the clouds
+    for damage in (b"", b"no zip file", files[0].read_bytes()[:100]):
+        for path in files:
+            path.write_bytes(damage)
+        assert np.array_equal(sim_pairs("bowl-placing", "val", n=1)[0].source.points, pair.source.points)
+
+
+def test_stored_pairs_need_no_simulator(tmp_path, monkeypatch):
+    pytest.importorskip("pybullet")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pair = sim_pairs("bowl-placing", "val", n=1)[0]
+    monkeypatch.setitem(sys.modules, "pybullet", None)
+    assert np.array_equal(sim_pairs("bowl-placing", "val", n=1)[0].source.points, pair.source.points)
+    assert scene_of(pair.id).id == pair.id
+    with pytest.raises(InputError, match=r'^simulated scenes need pybullet: pip install "bitr\[sim\]"$'):
+        scene_of("bowl-placing/val/1/0")
+
+
+def test_other_seeds_and_splits_have_other_objects():
+    pytest.importorskip("pybullet")
+    ids = [f"bowl-placing/{split}/{seed}/0" for split in SPLITS for seed in (0, 1)]
+    shapes = {scene_of(id).draft.object.surface.points.tobytes() for id in ids}
+    assert len(shapes) == len(ids)
+
+
+def test_every_turn_of_a_bowl_is_listed_and_works_and_a_mug_has_none():
+    pytest.importorskip("pybullet")
+    pair = sim_pairs("bowl-placing", "test")[0]
+    assert np.allclose(pair.symmetry[0], np.eye(4), atol=1e-12)
+    assert all(success(pair.id, pair.ref_from_src @ pair.symmetry[k]).succeeded for k in (13, 50))
+    assert sim_pairs("mug-hanging", "test")[0].symmetry is None
+
+
+def test_points_of_the_whole_surface_have_normals_and_a_store_of_their_own():
+    pytest.importorskip("pybullet")
+    pair = sim_pairs("bowl-placing", "test", sensor=Surface(300))[0]
+    again = sim_pairs("bowl-placing", "test", sensor=Surface(300))[0]
+    assert pair.source.normals.shape == pair.reference.normals.shape == (300, 3)
+    assert np.array_equal(pair.source.normals, again.source.normals)
+    assert sim_pairs("bowl-placing", "test")[0].source.normals is None
+
+
+def test_a_key_survives_its_id():
+    for key in (SceneKey("mug-hanging", "val", 7, 12), SceneKey("bowl-placing", "test", 0, 3, True)):
+        assert SceneKey.of(key.id) == key
+
+
+def test_a_wrong_split_is_refused():
+    with pytest.raises(InputError, match="expected one of train, val, test"):
+        sim_pairs("mug-hanging", "dev")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_true_poses_work_and_poses_30_degrees_off_mostly_do_not(name):
+    pytest.importorskip("pybullet")
+    found = rates(name, "test", 8)
+    assert found.true == 1
+    assert found.nudged >= 0.75
+    assert found.off <= 0.4
+    assert sum(found.failures.values()) == round(8 * (1 - found.off))
+
+
+@pytest.mark.slow
+def test_every_scanned_object_is_there_once_and_each_split_has_its_own(real_data):
+    listed = frozen_splits("tableware")
+    for id, split in listed.items():
+        kind, name = id.split("/")
+        body = load(name, real_data)
+        assert body.name == name
+        assert 0.05 < body.size < 0.5
+        names = [id.split("/")[1] for id, home in listed.items() if home == split and id.startswith(kind)]
+        assert scanned(kind, split, names.index(name) + len(names), real_data).name == name
+    assert len(listed) == 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_where_scans_are_at_hand_each_fourth_scene_is_of_them_and_the_others_stay(name, real_data):
+    pytest.importorskip("pybullet")
+    with_scans, without = sim_pairs(name, "test", real_data), sim_pairs(name, "test")
+    assert with_scans[3].id == f"{name}/test/0/3/scanned"
+    assert success(with_scans[3].id, with_scans[3].ref_from_src, real_data).succeeded
+    assert np.array_equal(with_scans[2].source.points, without[2].source.points)
+    assert without[3].id == f"{name}/test/0/3"

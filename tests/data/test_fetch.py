@@ -1,0 +1,207 @@
+"""Downloads from a server in this process: whole, damaged, interrupted, refused."""
+
+import hashlib
+import io
+import random
+import re
+import tarfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from bitr.data import fetch as module
+from bitr.data.fetch import download, fetch
+from bitr.data.sources import SOURCES, Archive
+from bitr.errors import InputError
+
+PLY = b"ply\nformat ascii 1.0\nelement vertex 4\n" + b"".join(b"property float %c\n" % c for c in b"xyz")
+
+
+def archive():
+    """A tar file with a bunny and some noise, so that it is large enough to be cut off in the middle."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as packed:
+        for name, content in (
+            ("bunny/reconstruction/bun_zipper.ply", PLY + b"end_header\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n"),
+            ("bunny/noise", random.Random(0).randbytes(400_000)),
+        ):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            packed.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves ``content``; stops after ``stop`` bytes of an answer, and knows ranges if ``ranges``."""
+
+    daemon_threads = True
+    content, stop, ranges, status = b"", None, True, 200
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/bunny.tar.gz"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        wanted = self.headers.get("Range")
+        self.server.asked.append(wanted)
+        content = self.server.content
+        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted and self.server.ranges else 0
+        if self.server.status != 200:
+            self.send_error(self.server.status)
+            return
+        if start >= len(content):
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(content)}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        self.wfile.write(content[start:][: self.server.stop])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with Server() as running:
+        running.content = archive()
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def known(server, monkeypatch):
+    """The bunny's archive is the server's."""
+    right = Archive(server.url, hashlib.sha256(server.content).hexdigest())
+    source = SOURCES["bunny"]
+    changed = type(source)(source.folders, source.into, source.page, source.how, (right,))
+    monkeypatch.setitem(module.SOURCES, "bunny", changed)
+    return right
+
+
+def test_a_data_set_is_downloaded_checked_and_unpacked(server, known, tmp_path):
+    seen = []
+    files = fetch("bunny", tmp_path, on_bytes=lambda done, total: seen.append((done, total)))
+    assert (tmp_path / "bunny/reconstruction/bun_zipper.ply").read_bytes().startswith(PLY)
+    assert len(files) == 2
+    assert seen[-1] == (len(server.content), len(server.content))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert list((tmp_path / ".downloads").iterdir()) == []
+
+
+def test_a_damaged_download_is_refused_and_leaves_nothing(server, known, tmp_path):
+    server.content = bytes([*server.content[:1000], server.content[1000] ^ 1, *server.content[1001:]])
+    with pytest.raises(InputError, match="does not have the SHA-256"):
+        fetch("bunny", tmp_path)
+    assert not (tmp_path / "bunny").exists()
+    assert list((tmp_path / ".downloads").iterdir()) == []
+    server.content = archive()
+    assert fetch("bunny", tmp_path)
+
+
+def test_an_interrupted_download_goes_on_where_it_stopped(server, known, tmp_path):
+    server.stop = 100_000
+    with pytest.raises(InputError, match="100000 bytes are here; the same command goes on from there"):
+        fetch("bunny", tmp_path)
+    with pytest.raises(InputError, match="200000 bytes are here"):
+        fetch("bunny", tmp_path)
+    server.stop = None
+    fetch("bunny", tmp_path)
+    assert server.asked == [None, "bytes=100000-", "bytes=200000-"]
+    assert (tmp_path / "bunny/noise").stat().st_size == 400_000
+
+
+def test_a_server_without_ranges_begins_again(server, known, tmp_path):
+    server.stop = 100_000
+    with pytest.raises(InputError, match="bytes are here"):
+        fetch("bunny", tmp_path)
+    server.stop, server.ranges = None, False
+    fetch("bunny", tmp_path)
+    assert (tmp_path / "bunny/noise").stat().st_size == 400_000
+
+
+def test_a_part_that_is_complete_is_not_asked_for_again(server, known, tmp_path):
+    part = tmp_path / f"{known.sha256[:16]}-bunny.tar.gz.part"
+    part.write_bytes(server.content)
+    assert download(known, tmp_path).read_bytes() == server.content
+    assert server.asked == [f"bytes={len(server.content)}-"]
+
+
+def test_a_part_that_is_too_long_is_dropped(server, known, tmp_path):
+    part = tmp_path / f"{known.sha256[:16]}-bunny.tar.gz.part"
+    part.write_bytes(server.content + b"more")
+    assert download(known, tmp_path).read_bytes() == server.content
+    assert server.asked[-1] is None
+
+
+def test_a_part_of_another_file_is_found_out_by_the_hash(server, known, tmp_path):
+    part = tmp_path / f"{known.sha256[:16]}-bunny.tar.gz.part"
+    part.write_bytes(bytes(1000))
+    with pytest.raises(InputError, match="does not have the SHA-256"):
+        download(known, tmp_path)
+    assert download(known, tmp_path).read_bytes() == server.content
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_server_that_refuses_is_quoted(server, known, tmp_path, status):
+    server.status = status
+    with pytest.raises(InputError, match=f"the server answered {status}"):
+        fetch("bunny", tmp_path)
+
+
+def test_a_server_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="could not be reached"):
+        download(Archive("http://127.0.0.1:1/bunny.tar.gz", "0" * 64), tmp_path)
+
+
+def test_another_address_needs_a_hash_unless_it_is_known(server, known, tmp_path):
+    with pytest.raises(InputError, match="give --sha256 HASH too"):
+        fetch("indoor", tmp_path, server.url)
+    fetch("indoor", tmp_path, server.url, known.sha256)
+    assert (tmp_path / "indoor_3dmatch/bunny/noise").is_file()
+    fetch("bunny", tmp_path, server.url)
+    with pytest.raises(InputError, match="expected 64 hexadecimal digits"):
+        fetch("indoor", tmp_path, server.url, "12")
+
+
+def test_an_archive_that_is_here_is_unpacked(server, known, tmp_path):
+    path = tmp_path / "mine.tar.gz"
+    path.write_bytes(server.content)
+    fetch("outdoor", tmp_path, str(path))
+    assert (tmp_path / "asl/bunny/noise").is_file()
+    with pytest.raises(InputError, match="its SHA-256 is"):
+        fetch("outdoor", tmp_path, str(path), "0" * 64)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - {"bunny"}))
+def test_where_no_address_is_known_the_page_is_named(name, tmp_path):
+    with pytest.raises(InputError) as raised:
+        fetch(name, tmp_path)
+    message = str(raised.value)
+    assert SOURCES[name].page in message
+    assert f"bitr data fetch {name} --from" in message
+    assert "\n" not in message
+    if "shapenet" in SOURCES[name].into or name == "outdoor":
+        assert "account" in message
+
+
+def test_what_is_no_address(tmp_path):
+    for url in ("ftp://example.org/a.zip", "nothing.zip"):
+        with pytest.raises(InputError, match="neither a file that is here nor an address"):
+            fetch("indoor", tmp_path, url, "0" * 64)
+    with pytest.raises(InputError, match="is no data set to download"):
+        fetch("shapes", tmp_path)

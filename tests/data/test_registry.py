@@ -1,0 +1,97 @@
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bitr.data import dataset
+from bitr.data.pairs import Pairs, generator
+from bitr.data.registry import HOMES, info
+from bitr.errors import InputError
+from tests.data.cases import pair_of
+
+FILES = [name for name in HOMES if name not in ("shapes", "mug-hanging", "bowl-placing")]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_data_set_says_in_one_line_what_brings_it(name, tmp_path, monkeypatch):
+    monkeypatch.delenv("BITR_DATA", raising=False)
+    for root, where in ((None, "BITR_DATA"), (tmp_path, str(tmp_path)), (tmp_path / "no", "is no folder")):
+        with pytest.raises(InputError) as raised:
+            dataset(name, root=root)
+        message = str(raised.value)
+        assert message.startswith(f"{name}: not found")
+        assert where in message
+        assert "bitr data fetch" in message or "https://" in message
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("airplain", "did you mean airplane?"),
+        ("nothing/like.csv", "no such data set"),
+        ("airplane:x", "expected the share of each cloud to keep, as in airplane:0.5"),
+        ("airplane:1.5", "expected the share"),
+        ("car-motorbike:0", "expected the share"),
+        ("indoor:0.5", "indoor takes no option"),
+    ],
+)
+def test_a_name_that_is_none_is_refused(name, says):
+    with pytest.raises(InputError) as raised:
+        dataset(name)
+    assert says in str(raised.value)
+
+
+def test_a_split_that_is_none_is_refused():
+    with pytest.raises(InputError, match="no split 'testing', expected one of train, val, test"):
+        dataset("bunny", "testing")
+
+
+def test_options_are_part_of_the_name():
+    assert info("airplane:0.5").name == "airplane:0.5"
+    assert info("airplane:0.7").name == "airplane"
+    assert info("car-motorbike:0.7").name == "car-motorbike:0.7"
+
+
+def make(i, rng):
+    pair = pair_of(4 + i, rng)
+    return type(pair)(pair.source, pair.reference, pair.ref_from_src, str(i))
+
+
+def test_pairs_are_a_lazy_sequence():
+    pairs = Pairs("x", "train", 0, make, range(10))
+    assert len(pairs) == 10
+    assert [pair.id for pair in pairs] == [str(i) for i in range(10)]
+    part = pairs[2:9:3]
+    assert [pair.id for pair in part] == ["2", "5", "8"]
+    np.testing.assert_array_equal(part[1].source.points, pairs[5].source.points)
+    assert pairs[-1].id == "9"
+    assert pickle.loads(pickle.dumps(pairs))[3].id == "3"  # for workers in other processes
+    with pytest.raises(IndexError):
+        pairs[10]
+    with pytest.raises(InputError, match="seed = -1"):
+        Pairs("x", "train", -1, make, range(10))
+
+
+def test_streams_differ_in_every_argument_and_are_the_same_in_every_process():
+    arguments = [
+        ("a", "train", 0, 0),
+        ("b", "train", 0, 0),
+        ("a", "val", 0, 0),
+        ("a", "train", 1, 0),
+        ("a", "train", 0, 1),
+    ]
+    firsts = [generator(*a).random() for a in arguments]
+    assert len(set(firsts)) == len(firsts)
+    code = "from bitr.data.pairs import generator; print(repr(float(generator('a', 'train', 0, 0).random())))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    assert float(done.stdout) == firsts[0]
