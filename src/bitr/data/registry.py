@@ -25,6 +25,7 @@ HOMES = {
     "indoor": ("bitr.data.indoor", "INFO"),
     "outdoor": ("bitr.data.outdoor", "INFO"),
     "mug-hanging": ("bitr.data.sim", "MUG_HANGING"),
+    "mug-hanging-edf": ("bitr.data.edf", "INFO"),
     "bowl-placing": ("bitr.data.sim", "BOWL_PLACING"),
     "shapes": ("bitr.data.generated", "INFO"),
 }
