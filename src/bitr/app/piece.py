@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Int64
 
-from bitr.io.normals import estimate_normals
-from bitr.io.subsample import CANDIDATES, even_draw, farthest_points
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points
+from bitr.io.normals import estimate_normals
+from bitr.io.subsample import CANDIDATES, even_draw, farthest_points
 from bitr.model import BITRConfig
 
 SAMPLES = 16

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.io.normals import estimate_normals
 from bitr.app.scene import Scene
+from bitr.io.normals import estimate_normals
 from bitr.layers.neighbors import nearest_neighbors
 
 MOST_SHOWN = 20_000

@@ -30,6 +30,6 @@ class AssemblyPair:
         off = np.abs(rotation @ rotation.T - np.eye(3)).max()
         if not (off < 1e-6 and np.linalg.det(rotation) > 0 and np.array_equal(last, (0, 0, 0, 1))):
             raise InputError(
-                f"{self.id}: ref_from_src is no rigid motion (its rotation is off by {off:.1e}, its last row is "
-                f"{last.tolist()}), expected a rotation, a translation and 0 0 0 1"
+                f"{self.id}: ref_from_src is no rigid motion (its rotation is off by {off:.1e}, its last row "
+                f"is {last.tolist()}), expected a rotation, a translation and 0 0 0 1"
             )
