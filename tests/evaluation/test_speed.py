@@ -1,43 +1,98 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
-from bitr import Rigid
-from bitr.cli import main
-from bitr.evaluation import speed
-from bitr.evaluation.e3nn_layer import E3nnLayer
-from bitr.groups import turn
-from tests.conftest import assert_same_field, random_field, random_points
-from tests.layers.cases import make_edges, rep_of
+from bitr import BITR
+from bitr.cli.bench import bench
+from bitr.evaluation import model_speed, peers, speed, timing
+from bitr.evaluation.limits import LimitRow, Traffic
+from bitr.evaluation.memory import MemoryRow
+from bitr.evaluation.model_speed import ModelRow
+from bitr.evaluation.passes import pair
+from bitr.evaluation.peers import LayerRow, StackRow
+from bitr.evaluation.stages import BACKWARD, FORWARD, StageRow, Stopwatch, stage_rows
+from bitr.evaluation.timing import Patience
 
 
-def test_the_fastest_turn_of_each_job_counts():
-    calls = []
-    seconds = speed._fastest([lambda: calls.append("a"), lambda: calls.append("b")], rounds=4)
-    assert calls == ["a", "b"] * 5
-    assert all(0 < s < 1 for s in seconds)
+def test_traffic_is_what_operations_read_and_write():
+    a, b, out = torch.ones(1000), torch.ones(1000), torch.empty(1000)
+
+    def moved(job):
+        with Traffic() as traffic:
+            job()
+        return traffic.moved
+
+    assert moved(lambda: a + b) == 12000
+    assert moved(lambda: torch.mul(a, b, out=out)) == 12000
+    assert moved(lambda: a.add_(b)) == 12000
+    assert moved(lambda: a.reshape(10, 100).mT[2:]) == 0
+    assert moved(lambda: torch.empty(1000)) == 0
+    assert moved(lambda: a.reshape(10, 100) + b[:1].expand(10, 100)) == 12000  # b's storage has 1000 numbers
 
 
-@pytest.mark.parametrize("max_degree", [1, 2])
-def test_the_e3nn_peer_is_a_lawful_layer_of_the_same_shape(rng, max_degree):
-    """A peer that did less than we do would be no peer."""
-    layer, g = E3nnLayer(max_degree, channels=2, radial_functions=4).double(), Rigid.random(rng)
-    x, f = random_points(12, 3, rng), random_field(rep_of(1, max_degree, 2), 12, rng)
-    out = layer(f, make_edges(x, max_degree, functions=4))
-    assert {d: v.shape for d, v in out.items()} == {d: v.shape for d, v in f.items()}
-    one = torch.eye(3).double()
-    moved = layer(turn(f, g.rotation, one), make_edges(g.act(x), max_degree, functions=4))
-    assert_same_field(moved, turn(out, g.rotation, one), tol=1e-6)  # e3nn's own constants limit it
+def test_of_stages_inside_one_another_the_outermost_counts():
+    watch = Stopwatch()
+    inner = watch.around("inner", lambda: "result")
+    assert watch.around("outer", inner)() == "result"
+    assert watch.seconds.keys() == {"outer"}
+    inner()
+    assert watch.seconds.keys() == {"outer", "inner"}
+
+
+def test_the_stages_are_those_of_a_real_pass_and_leave_the_model_as_it_was():
+    x, y = pair(64, 1)
+    model = BITR()
+    before = model(x, y).matrix()
+    rows = list(stage_rows(quick=True, n=64))
+    assert torch.equal(model(x, y).matrix(), before)
+    assert not any("timed" in getattr(owner, name).__qualname__ for owner, name, _ in (*FORWARD, *BACKWARD))
+    for config in ("default", "paper"):
+        for job, stages in (("forward", FORWARD), ("with backward", BACKWARD)):
+            own = [row for row in rows if (row.config, row.job) == (config, job)]
+            assert {stage for _, _, stage in stages} <= {row.stage for row in own}
+            assert all(row.ms > 0 for row in own)
+            assert sum(row.percent for row in own) == pytest.approx(100)
 
 
 @pytest.mark.slow
 def test_bench_prints_one_json_object(monkeypatch, capsys):
-    monkeypatch.setattr(speed, "QUICK_SIZES", (64,))
-    assert main(["bench", "--quick", "--json"]) == 0
+    monkeypatch.setattr(timing, "QUICK", Patience(rounds=1, seconds=0.0, least=1))
+    monkeypatch.setattr(model_speed, "QUICK_SIZES", (64,))
+    monkeypatch.setattr(peers, "_points", lambda max_degree, quick: 64)
+    bench(quick=True, as_json=True)
     report = json.loads(capsys.readouterr().out)
-    assert {"machine", "models", "memory", "layers"} == report.keys()
+    assert report.keys() == {"machine", "notes", *(table.name for table in speed.TABLES)}
     assert {row["config"] for row in report["models"]} == {"default", "paper"}
-    assert all(row["forward_units"] > 0 and row["training_units"] > 0 for row in report["models"])
+    for row in report["models"]:
+        assert 0 < row["forward_ms"] <= row["forward_median_ms"]
+        assert row["forward_units"] > 0
+        assert row["training_units"] > 0
     assert all(row["training_mb"] < 1000 for row in report["memory"])
-    assert [row["max_degree"] for row in report["layers"]] == [1, 2]
+    assert all(row["literal_forward_times_faster"] > 0 for row in report["layers"])
+    assert [row["max_degree"] for row in report["stacks"]] == [1, 2]
+    assert all(row["products_at_least_ms"] < row["forward_ms"] for row in report["limits"])
+
+
+ROWS = {
+    "models": ModelRow("default", 1, 256, 1, 2.25, 15.0, 16.0, None, None, None, 0.125),
+    "memory": MemoryRow("paper", 1024, 34.4, None),
+    "layers": LayerRow(1, 1024, 4.5, 4.0, 3.5, 3.0, 16, None, None),
+    "stacks": StackRow(2, 256, 4.5, 4.0, 3.5, 3.0, None, None),
+    "limits": LimitRow("default", 1024, 20.0, 0.25, 1.0, 200.0, 12.0),
+    "stages": StageRow("default", 1024, "forward", "merge", 0.25, 1.0),
+}
+
+
+def test_tables_have_a_cell_under_every_head_also_where_nothing_was_measured(monkeypatch, capsys):
+    tables = tuple(replace(t, rows=lambda quick, row=ROWS[t.name]: iter([row])) for t in speed.TABLES)
+    monkeypatch.setattr(speed, "TABLES", tables)
+    monkeypatch.setattr(speed, "machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
+    bench(quick=True, as_json=False)
+    out = capsys.readouterr().out
+    assert "- unit ms: 7.0" in out
+    assert "| default | 1 | 256 | 1 | 2.2 (15) |  | 0.12 |" in out
+    printed = [part.splitlines() for part in out.split("\n\n") if part.startswith("|")]
+    assert [len(lines) for lines in printed] == [3] * len(ROWS)
+    assert all(len({line.count("|") for line in lines}) == 1 for lines in printed)

@@ -18,6 +18,7 @@ from bitr.layers.edges import Edges
 from bitr.layers.kernel import KernelWeights
 from bitr.layers.linear import DegreeLinear
 from bitr.layers.message import neighbor_sums
+from bitr.layers.precision import full_precision
 from bitr.layers.radial import Radial
 
 
@@ -73,7 +74,8 @@ class TransformerLayer(nn.Module):
     def _by_nodes(self, field: Field, edges: Edges) -> Field:
         h_k, h_v = self.radial_k(edges), self.radial_v(edges)
         probes = self._probes(field, h_k.shape[1])
-        sums = neighbor_sums(field, edges, list(self.rep_out), probes, h_k, h_v, self.heads)
+        with full_precision(h_k.device):
+            sums = neighbor_sums(field, edges, list(self.rep_out), probes, h_k, h_v, self.heads)
         return self._values(sums)
 
     def _probes(self, field: Field, num_functions: int) -> dict[Degree, Float[Tensor, "N _ _"]]:
@@ -81,7 +83,7 @@ class TransformerLayer(nn.Module):
         weights, probes = self.keys(), {}
         for o, q in self.query(field).items():
             w = self.radial_k.mix(weights[o], self.heads) * self.logit_scale
-            probe = q @ w.mT
+            probe = (q @ w.mT).to(q.dtype)
             probes[o] = probe.reshape(len(probe), -1, num_functions * self.heads)
         return probes
 
@@ -90,7 +92,7 @@ class TransformerLayer(nn.Module):
         weights, out = self.values(), {}
         for o, of_o in sums.items():
             w = self.radial_v.mix(weights[o], self.heads)
-            out[o] = of_o.reshape(len(of_o), components(o), -1) @ w
+            out[o] = (of_o.reshape(len(of_o), components(o), -1) @ w).to(of_o.dtype)
         return out
 
     def _weights(self, rep_in: Rep, rep_out: Rep, radial: Radial, tied: bool) -> KernelWeights:

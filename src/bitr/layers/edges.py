@@ -17,6 +17,7 @@ from bitr.groups import angular_table, solid_harmonics
 from bitr.layers.basis import chebyshev
 from bitr.layers.clouds import Clouds
 from bitr.layers.neighbors import nearest_neighbors_in_each
+from bitr.layers.precision import full_precision
 
 SOFTNESS = 0.25
 """Lengths below this part of the unit count as short: there a direction fades instead of jumping."""
@@ -125,9 +126,10 @@ def edges_of(
 
 
 def _angular(directions: Float[Tensor, "sides 3 N k"], max_degree: int) -> Float[Tensor, "sides E r m"]:
-    harmonics = solid_harmonics(directions.flatten(2).mT, 2 * max_degree)
-    table = angular_table(max_degree).to(directions)
-    return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
+    with full_precision(directions.device):
+        harmonics = solid_harmonics(directions.flatten(2).mT, 2 * max_degree)
+        table = angular_table(max_degree).to(directions)
+        return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
 
 
 def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "N k"]) -> Float[Tensor, "f N k"]:

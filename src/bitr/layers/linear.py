@@ -7,7 +7,10 @@ from bitr.groups import Degree, Field, Rep, swapped
 
 
 class DegreeLinear(nn.Module):
-    """F^o ↦ W^o F^o. With ``tied``, W^o = W^õ, as the swap law asks (Prop. 5.2)."""
+    """F^o ↦ W^o F^o. With ``tied``, W^o = W^õ, as the swap law asks (Prop. 5.2).
+
+    The field keeps its precision, also where autocast rounds the product.
+    """
 
     def __init__(self, rep_in: Rep, rep_out: Rep, tied: bool) -> None:
         super().__init__()
@@ -20,7 +23,10 @@ class DegreeLinear(nn.Module):
                 self.weights[self._key(degree)] = nn.Parameter(torch.randn(c_in, c_out) / c_in**0.5)
 
     def forward(self, field: Field) -> Field:
-        return {degree: field[degree] @ self.weights[self._key(degree)] for degree in self.degrees}
+        return {
+            degree: (field[degree] @ self.weights[self._key(degree)]).to(field[degree].dtype)
+            for degree in self.degrees
+        }
 
     def _key(self, degree: Degree) -> str:
         p, q = min(degree, swapped(degree)) if self.tied else degree

@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 
 from bitr.groups import Degree, Field
 from bitr.layers.edges import Edges
+from bitr.layers.precision import full_precision
 from bitr.layers.rows import Rows, VectorRows, rows_of_any_degree
 
 EDGES_AT_ONCE = 65536
@@ -151,7 +152,8 @@ class _Sums(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *d_sums: Tensor) -> tuple[Tensor | None, ...]:
         inputs, n = ctx.saved_tensors, ctx.num_rows
-        d_rows, others = ctx.attention.backward(d_sums, list(inputs[:n]), *inputs[n:], geometry=True)
+        with full_precision(inputs[0].device):
+            d_rows, others = ctx.attention.backward(d_sums, list(inputs[:n]), *inputs[n:], geometry=True)
         return None, None, *d_rows, *others
 
 
@@ -179,9 +181,10 @@ class _RecomputedSums(torch.autograd.Function):
         for nodes in _chunks(ctx.rows.index):
             at_neighbors = ctx.rows.gather(features, nodes)
             rows = ctx.rows.of_neighbors(at_neighbors, direction[:, nodes])
-            d_rows, d_others = ctx.attention.of(nodes).backward(
-                tuple(_cut(d_sums, nodes)), rows, *_cut(others, nodes), geometry=geometry
-            )
+            with full_precision(features.device):
+                d_rows, d_others = ctx.attention.of(nodes).backward(
+                    tuple(_cut(d_sums, nodes)), rows, *_cut(others, nodes), geometry=geometry
+                )
             parts.append(d_others)
             d_at, d_direction = ctx.rows.backward(d_rows, at_neighbors, direction[:, nodes], geometry)
             d_features.index_add_(1, ctx.rows.index[nodes].flatten(), d_at)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from bitr.errors import InputError
 from bitr.groups import Cloud, Rigid
+from bitr.layers.precision import full_precision
 from bitr.model.config import BITRConfig
 from bitr.model.inputs import Frame, as_cloud, centered, check_pair
 from bitr.model.keypoints import KeyPointNetwork
@@ -57,8 +58,9 @@ class BITR(nn.Module):
         """The pose with its key points and with how well the rotation is determined."""
         x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
         x_key, y_key = self.extract(x, y)
-        field = self.transform(*merge(x_key, y_key))
-        pose, gap = project(field, x_key.points, y_key.points)
+        with full_precision(x_key.points.device):  # so few points that rounding would save nothing
+            field = self.transform(*merge(x_key, y_key))
+            pose, gap = project(field, x_key.points, y_key.points)
         return Solution(
             frame.pose(pose),
             frame.leave(x_key.points, frame.source_center),

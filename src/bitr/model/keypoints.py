@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bitr.groups import Cloud, Field, Rep
 from bitr.layers import Clouds, Neighborhoods, edges_of
+from bitr.layers.precision import full_precision
 from bitr.model.blocks import Block, transformer_layer
 from bitr.model.config import BITRConfig
 
@@ -70,8 +71,9 @@ def _select(cloud: Cloud, logits: Float[Tensor, "b n l"], field: Field) -> KeyPo
     if cloud.mask is not None:
         logits = logits.masked_fill(~cloud.mask[..., None], -torch.inf)
     weights = logits.softmax(1).mT
-    pooled = {d: (weights @ f.flatten(2)).unflatten(2, f.shape[2:]) for d, f in field.items()}
-    return KeyPoints(weights @ cloud.points, pooled)
+    with full_precision(logits.device):
+        pooled = {d: (weights @ f.flatten(2)).unflatten(2, f.shape[2:]) for d, f in field.items()}
+        return KeyPoints(weights @ cloud.points, pooled)
 
 
 def _input_rep(config: BITRConfig) -> Rep:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
 from bitr.groups import Field, Rigid, nearest_rotation_and_gap
 
+NearestRotation = Callable[[Tensor, float], tuple[Tensor, Tensor]]
+"""From a matrix, and the size below which it is noise, to the nearest rotation and its gap."""
+
 
 def project(
-    field: Field, x_key: Float[Tensor, "b l 3"], y_key: Float[Tensor, "b l 3"]
+    field: Field,
+    x_key: Float[Tensor, "b l 3"],
+    y_key: Float[Tensor, "b l 3"],
+    nearest: NearestRotation = nearest_rotation_and_gap,
 ) -> tuple[Rigid, Float64[Tensor, " b"]]:
     r"""r = SVD(r̂),  t = (m(Ỹ) + t_Y) − r (m(X̃) + t_X); with the singular gap of r̂.
 
@@ -20,7 +28,7 @@ def project(
     r_hat = _pool(field[1, 1], b).unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
     t_x, t_y = _pool(field[1, 0], b), _pool(field[0, 1], b)
     noise = 10 * torch.finfo(field[1, 1].dtype).eps ** 0.5  # what is left of features that cancel by symmetry
-    rotation, gap = nearest_rotation_and_gap(r_hat, noise)
+    rotation, gap = nearest(r_hat, noise)
     from_x, to_y = x_key.double().mean(1) + t_x, y_key.double().mean(1) + t_y
     return Rigid(rotation, to_y - (rotation @ from_x[..., None])[..., 0]), gap
 
