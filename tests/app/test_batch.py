@@ -101,10 +101,11 @@ def test_other_weights_pairs_or_settings_are_refused(tmp_path, network):
 
 
 KILLED = """
-import sys, time
+import signal, sys, time
 import bitr.app.batch as batch
 from bitr.cli import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
 solve, count = batch.solve_pair, 0
 
 def slow(*arguments):
