@@ -226,7 +226,7 @@ def test_every_info_says_what_a_list_needs():
     infos = datasets()
     assert len({info.name for info in infos}) == len(infos)
     for info in infos:
-        assert info.splits == SPLITS
+        assert info.splits in (SPLITS, ("train", "test"))  # two recorded demonstrations are too few for three
         assert info.title
         assert info.licence
         assert info.source
