@@ -65,7 +65,7 @@ def run_bench(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes: under a minute.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Speed and memory, in units of a matrix product and beside e3nn."""
+    """Speed and memory, in units of a matrix product and beside e3nn and the literal layer."""
     from bitr.cli.bench import bench
 
     bench(quick, json)
