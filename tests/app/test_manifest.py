@@ -29,6 +29,12 @@ def test_csv_and_jsonl_say_the_same(tmp_path):
     assert read_manifest(jsonl) == expected
 
 
+def test_a_manifest_that_also_tells_the_answers_is_read(tmp_path):
+    row = {"source": "a.ply", "reference": "b.ply", "pose": "p.txt", "split": "test", "unit": "m"}
+    found = read_manifest(written(tmp_path, "pairs.jsonl", json.dumps(row)))
+    assert found == (Pair("1", f"{tmp_path}/a.ply", f"{tmp_path}/b.ply"),)
+
+
 def test_names_may_hold_anything_that_a_file_system_allows(tmp_path):
     odd = "two\nlines \udcff é.ply"
     csv = written(tmp_path, "pairs.csv", f'\ufeffsource,reference\n"{odd}",b.ply\n')

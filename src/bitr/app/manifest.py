@@ -9,6 +9,8 @@ from pathlib import Path
 from bitr.errors import InputError
 from bitr.io.manifest import read_rows
 
+ANSWERS = ("pose", "split", "symmetry", "unit")
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -28,9 +30,10 @@ def several_sources(sources: Iterable[Path], reference: Path) -> tuple[Pair, ...
 def read_manifest(path: Path) -> tuple[Pair, ...]:
     """The pairs of a manifest; a bad row raises and is named by its line.
 
-    Paths are relative to the manifest. A row without an id is called by its number, from 1.
+    Paths are relative to the manifest. A row without an id is called by its number, from 1. Columns that tell
+    the answer, as in the manifests of ``bitr data make``, are not looked at.
     """
-    rows = read_rows(path, needed=("source", "reference"), optional=("id",))
+    rows = read_rows(path, needed=("source", "reference"), optional=("id", *ANSWERS))
     return _distinct(
         (row.at, Pair(row.name("id", str(row.number)), str(row.file("source")), str(row.file("reference"))))
         for row in rows
