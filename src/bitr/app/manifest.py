@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bitr.errors import InputError
-from bitr.io.manifest import read_rows
+from bitr.io.manifest import distinct, read_rows
 
 ANSWERS = ("pose", "split", "symmetry", "unit")
 
@@ -24,7 +23,7 @@ class Pair:
 def several_sources(sources: Iterable[Path], reference: Path) -> tuple[Pair, ...]:
     """Each source with the same reference; its name, as given, is the pair's id."""
     found = (Pair(str(s), str(s.absolute()), str(reference.absolute())) for s in sources)
-    return _distinct((f"source {i}", pair) for i, pair in enumerate(found, 1))
+    return distinct((f"source {i}", pair) for i, pair in enumerate(found, 1))
 
 
 def read_manifest(path: Path) -> tuple[Pair, ...]:
@@ -34,16 +33,7 @@ def read_manifest(path: Path) -> tuple[Pair, ...]:
     the answer, as in the manifests of ``bitr data make``, are not looked at.
     """
     rows = read_rows(path, needed=("source", "reference"), optional=("id", *ANSWERS))
-    return _distinct(
+    return distinct(
         (row.at, Pair(row.name("id", str(row.number)), str(row.file("source")), str(row.file("reference"))))
         for row in rows
     )
-
-
-def _distinct(pairs: Iterable[tuple[str, Pair]]) -> tuple[Pair, ...]:
-    found: dict[str, Pair] = {}
-    for at, pair in pairs:
-        if pair.id in found:
-            raise InputError(f"{at}: the id {pair.id} is taken already, expected each only once")
-        found[pair.id] = pair
-    return tuple(found.values())

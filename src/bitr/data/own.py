@@ -15,7 +15,7 @@ from bitr.data.poses import pose_of_numbers
 from bitr.data.splits import SPLITS
 from bitr.errors import InputError
 from bitr.io import SUFFIXES, read
-from bitr.io.manifest import Row, read_rows
+from bitr.io.manifest import Row, distinct, read_rows
 
 NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", "symmetry", "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
@@ -66,9 +66,9 @@ def listed_pairs(path: Path) -> tuple[OwnPair, ...]:
     """All pairs, every row and pose checked; files that are not there raise, those that are read later."""
     manifest = next((path / name for name in MANIFESTS if (path / name).is_file()), None)
     if path.is_dir() and manifest is None:
-        return _distinct([(str(pair.source.parent), pair) for pair in _of_folder(path)])
+        return distinct([(str(pair.source.parent), pair) for pair in _of_folder(path)])
     rows = read_rows(manifest or path, NEEDED, OPTIONAL)
-    return _distinct([(row.at, _of_row(row)) for row in rows])
+    return distinct([(row.at, _of_row(row)) for row in rows])
 
 
 def _of_row(row: Row) -> OwnPair:
@@ -149,12 +149,3 @@ def _symmetry(path: Path) -> Float64[np.ndarray, "s 4 4"]:
     if motions.ndim != 3 or motions.shape[1:] != (4, 4) or motions.dtype.kind != "f":
         raise InputError(f"{path}: {motions.dtype} of the shape {motions.shape}, expected (s, 4, 4)")
     return motions.astype(np.float64)
-
-
-def _distinct(pairs: list[tuple[str, OwnPair]]) -> tuple[OwnPair, ...]:
-    found: dict[str, OwnPair] = {}
-    for at, pair in pairs:
-        if pair.id in found:
-            raise InputError(f"{at}: the id {pair.id} is taken already, expected each only once")
-        found[pair.id] = pair
-    return tuple(found.values())

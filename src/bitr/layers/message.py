@@ -195,7 +195,7 @@ class _RecomputedSums(torch.autograd.Function):
 
 
 def _chunks(index: Int[Tensor, "N k"]) -> list[slice]:
-    """Nodes whose edges fit into a core's cache together."""
+    """Slices of nodes with at most ``EDGES_AT_ONCE`` edges."""
     size = max(1, EDGES_AT_ONCE // index.shape[1])
     return [slice(start, start + size) for start in range(0, len(index), size)]
 

@@ -31,7 +31,7 @@ def nearest_neighbors(
 def nearest_neighbors_in_each(
     batches: list[tuple[Float[Tensor, "_ _ d"], Bool[Tensor, "_ _"] | None]], k: int
 ) -> list[Found]:
-    """The same for several batches of clouds, whose trees are searched side by side."""
+    """The same for several batches of clouds."""
     found = []
     eager_on_cpu = batches[0][0].device.type == "cpu" and not torch.compiler.is_compiling()
     for points, mask in batches:

@@ -1,4 +1,4 @@
-"""Generated shapes: asymmetric, sampled on their surface, cut in two by a plane."""
+"""Shapes that need no extra: asymmetric, sampled on their surface, cut in two by a plane."""
 
 from __future__ import annotations
 
