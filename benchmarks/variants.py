@@ -2,8 +2,8 @@
 
     python -m benchmarks.variants [--compile]
 
-Prints a Markdown table: forward passes in turns, the fastest of each counts. "Weights laid out once" keeps what
-the layers spread their weights to, which later changes of the weights would not reach.
+Prints a Markdown table: forward passes in turns, the fastest of each counts. "Weights laid out once" keeps
+what the layers spread their weights to, which later changes of the weights would not reach.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Pair:
 def several_sources(sources: Iterable[Path], reference: Path) -> tuple[Pair, ...]:
     """Each source with the same reference; its name, as given, is the pair's id."""
     found = (Pair(str(s), str(s.absolute()), str(reference.absolute())) for s in sources)
-    return distinct((f"source {i}", pair) for i, pair in enumerate(found, 1))
+    return distinct((f"source {i}", pair.id, pair) for i, pair in enumerate(found, 1))
 
 
 def read_manifest(path: Path) -> tuple[Pair, ...]:
@@ -33,7 +33,8 @@ def read_manifest(path: Path) -> tuple[Pair, ...]:
     the answer, as in the manifests of ``bitr data make``, are not looked at.
     """
     rows = read_rows(path, needed=("source", "reference"), optional=("id", *ANSWERS))
-    return distinct(
+    found = (
         (row.at, Pair(row.name("id", str(row.number)), str(row.file("source")), str(row.file("reference"))))
         for row in rows
     )
+    return distinct((at, pair.id, pair) for at, pair in found)

@@ -66,9 +66,9 @@ def listed_pairs(path: Path) -> tuple[OwnPair, ...]:
     """All pairs, every row and pose checked; files that are not there raise, those that are read later."""
     manifest = next((path / name for name in MANIFESTS if (path / name).is_file()), None)
     if path.is_dir() and manifest is None:
-        return distinct([(str(pair.source.parent), pair) for pair in _of_folder(path)])
+        return distinct((str(pair.source.parent), pair.id, pair) for pair in _of_folder(path))
     rows = read_rows(manifest or path, NEEDED, OPTIONAL)
-    return distinct([(row.at, _of_row(row)) for row in rows])
+    return distinct((row.at, pair.id, pair) for row in rows for pair in [_of_row(row)])
 
 
 def _of_row(row: Row) -> OwnPair:

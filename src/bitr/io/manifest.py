@@ -8,11 +8,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from bitr.errors import InputError
 
 SUFFIXES = (".csv", ".jsonl")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,6 @@ class Row:
     def file(self, key: str) -> Path:
         """The file named under a key, as an absolute path; names are relative to the manifest."""
         return self.path.absolute().parent / self.name(key)
-
-
-class Named(Protocol):
-    """What a row becomes: something with an id."""
-
-    @property
-    def id(self) -> str: ...
-
-
-T = TypeVar("T", bound=Named)
 
 
 def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str]) -> tuple[Row, ...]:
@@ -120,13 +111,13 @@ def _jsonl_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[
         yield line, row
 
 
-def distinct(found: Iterable[tuple[str, T]]) -> tuple[T, ...]:
-    """All that was found, in order; an id that comes twice raises and is told by its place."""
+def distinct(found: Iterable[tuple[str, str, T]]) -> tuple[T, ...]:
+    """What was found, each with its place and id; an id that comes twice raises and is told by its place."""
     by_id: dict[str, T] = {}
-    for at, item in found:
-        if item.id in by_id:
-            raise InputError(f"{at}: the id {item.id} is taken already, expected each only once")
-        by_id[item.id] = item
+    for at, name, item in found:
+        if name in by_id:
+            raise InputError(f"{at}: the id {name} is taken already, expected each only once")
+        by_id[name] = item
     return tuple(by_id.values())
 
 
