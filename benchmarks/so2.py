@@ -19,9 +19,9 @@ from torch import Tensor
 
 from benchmarks.so2_frames import Frames, frames_of
 from benchmarks.so2_layer import SO2Layer, rows_by_rotation
-from bitr.evaluation.passes import no_grad
-from bitr.evaluation.stacks import trained
-from bitr.evaluation.timing import Patience, take_turns
+from bitr.evaluation.speed.passes import no_grad
+from bitr.evaluation.speed.stacks import trained
+from bitr.evaluation.speed.timing import Patience, take_turns
 from bitr.groups import Field, Rep, components
 from bitr.layers import Chebyshev, Edges, Neighborhoods, TransformerLayer, edges_of, message
 from bitr.layers.edges import _angular

@@ -13,8 +13,8 @@ import copy
 
 import torch
 
-from bitr.evaluation.passes import CONFIGS, no_grad, pair
-from bitr.evaluation.timing import Job, Patience, take_turns
+from bitr.evaluation.speed.passes import CONFIGS, no_grad, pair
+from bitr.evaluation.speed.timing import Job, Patience, take_turns
 from bitr.layers.kernel import KernelWeights
 from bitr.layers.radial import Homogeneous
 from bitr.model import BITR

@@ -7,7 +7,7 @@ import trimesh
 from scipy.spatial.transform import Rotation
 
 import bitr
-from bitr.app.piece import as_piece
+from bitr.data.piece import as_piece
 from bitr.errors import InputError
 from bitr.io import Geometry
 from tests.app.cases import assert_same_pose, model_file, motion, moved, scaled, two_pieces, untrained

@@ -12,8 +12,8 @@ import torch
 
 from bitr.app.assembly import Assembly, Hypothesis
 from bitr.app.fitness import fit
-from bitr.app.piece import as_piece, with_features
 from bitr.app.settings import Network, Settings
+from bitr.data.piece import as_piece, with_features
 from bitr.errors import InputError
 from bitr.groups import Cloud
 from bitr.io import Geometry, as_geometry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from bitr.app.piece import MIN_POINTS
+from bitr.data.piece import MIN_POINTS
 from bitr.errors import InputError
 from bitr.model import BITR
 from bitr.model.checkpoint import load

@@ -1,1 +1,1 @@
-"""Measuring: at this stage, speed and memory."""
+"""Measuring: how right the poses are, whether the laws hold, and how fast it is."""

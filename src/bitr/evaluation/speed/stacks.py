@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from bitr.evaluation.e3nn_layer import E3nnLayer, e3nn_harmonics
-from bitr.evaluation.passes import pair
-from bitr.evaluation.timing import Job
+from bitr.evaluation.speed.e3nn_layer import E3nnLayer, e3nn_harmonics
+from bitr.evaluation.speed.passes import pair
+from bitr.evaluation.speed.timing import Job
 from bitr.groups import Field, Rep, components
 from bitr.layers import Chebyshev, Neighborhoods, TransformerLayer, edges_of
 

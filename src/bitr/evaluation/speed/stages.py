@@ -12,7 +12,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from bitr.evaluation.passes import CONFIGS, pair
+from bitr.evaluation.speed.passes import CONFIGS, pair
 from bitr.layers import Neighborhoods, TransformerLayer, message
 from bitr.model import BITR, bitr, keypoints
 from bitr.model.blocks import Block

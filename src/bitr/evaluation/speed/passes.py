@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bitr.data import bumpy_shape, cut
-from bitr.evaluation.timing import Job
+from bitr.evaluation.speed.timing import Job
 from bitr.model import BITR, BITRConfig
 
 CONFIGS: dict[str, Callable[[], BITRConfig]] = {"default": BITRConfig, "paper": BITRConfig.paper}

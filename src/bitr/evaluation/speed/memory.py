@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import torch
 
-from bitr.evaluation.passes import CONFIGS, LARGEST_TO_TRAIN, pair, training_step
-from bitr.evaluation.stacks import STACKS, neighborhoods, random_field, trained
-from bitr.evaluation.timing import Job
+from bitr.evaluation.speed.passes import CONFIGS, LARGEST_TO_TRAIN, pair, training_step
+from bitr.evaluation.speed.stacks import STACKS, neighborhoods, random_field, trained
+from bitr.evaluation.speed.timing import Job
 from bitr.model import BITR
 
 STATUS = Path("/proc/self/status")
@@ -53,7 +53,7 @@ def stack_peak(name: str, max_degree: int, n: int) -> float | None:
 
 
 def _in_child(kind: str, name: str, n: int, detail: str) -> float:
-    call = [sys.executable, "-m", "bitr.evaluation.memory", kind, name, str(n), detail]
+    call = [sys.executable, "-m", "bitr.evaluation.speed.memory", kind, name, str(n), detail]
     done = subprocess.run(call, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout)["mb"])
 

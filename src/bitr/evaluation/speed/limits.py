@@ -12,9 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from bitr.evaluation.machine import rates
-from bitr.evaluation.passes import CONFIGS, no_grad, pair
-from bitr.evaluation.timing import patience_for, take_turns
+from bitr.evaluation.speed.machine import rates
+from bitr.evaluation.speed.passes import CONFIGS, no_grad, pair
+from bitr.evaluation.speed.timing import patience_for, take_turns
 from bitr.model import BITR
 
 

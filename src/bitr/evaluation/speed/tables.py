@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
-from bitr.evaluation.limits import LimitRow, limit_rows
-from bitr.evaluation.literal_peer import LITERAL
-from bitr.evaluation.machine import facts, rates
-from bitr.evaluation.memory import MemoryRow, memory_rows
-from bitr.evaluation.model_speed import ModelRow, model_rows
-from bitr.evaluation.peers import LayerRow, StackRow, layer_rows, stack_rows
-from bitr.evaluation.stages import StageRow, stage_rows
-from bitr.evaluation.timing import patience_for
+from bitr.evaluation.speed.limits import LimitRow, limit_rows
+from bitr.evaluation.speed.literal_peer import LITERAL
+from bitr.evaluation.speed.machine import facts, rates
+from bitr.evaluation.speed.memory import MemoryRow, memory_rows
+from bitr.evaluation.speed.model_speed import ModelRow, model_rows
+from bitr.evaluation.speed.peers import LayerRow, StackRow, layer_rows, stack_rows
+from bitr.evaluation.speed.stages import StageRow, stage_rows
+from bitr.evaluation.speed.timing import patience_for
 
 
 class Row(Protocol):

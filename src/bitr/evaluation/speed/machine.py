@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bitr.evaluation.timing import Job, Patience, take_turns
+from bitr.evaluation.speed.timing import Job, Patience, take_turns
 
 SIDE = 1024
 """Of the matrices whose product is the unit of time."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from bitr.evaluation.e3nn_layer import e3nn_harmonics
-from bitr.evaluation.literal_peer import POINTS as LITERAL_POINTS
-from bitr.evaluation.literal_peer import literal_ratios
-from bitr.evaluation.memory import stack_peak
-from bitr.evaluation.passes import no_grad
-from bitr.evaluation.stacks import (
+from bitr.evaluation.speed.e3nn_layer import e3nn_harmonics
+from bitr.evaluation.speed.literal_peer import POINTS as LITERAL_POINTS
+from bitr.evaluation.speed.literal_peer import literal_ratios
+from bitr.evaluation.speed.memory import stack_peak
+from bitr.evaluation.speed.passes import no_grad
+from bitr.evaluation.speed.stacks import (
     RADIAL_FUNCTIONS,
     STACKS,
     e3nn_layer,
@@ -21,7 +21,7 @@ from bitr.evaluation.stacks import (
     random_field,
     trained,
 )
-from bitr.evaluation.timing import patience_for, take_turns, times_faster
+from bitr.evaluation.speed.timing import patience_for, take_turns, times_faster
 from bitr.layers import edges_of
 
 DEGREES = (1, 2, 3)

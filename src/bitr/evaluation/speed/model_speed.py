@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from torch.utils.flop_counter import FlopCounterMode
 
-from bitr.evaluation.machine import unit
-from bitr.evaluation.passes import CONFIGS, LARGEST_TO_TRAIN, no_grad, pair, training_step
-from bitr.evaluation.timing import Job, Patience, patience_for, take_turns
+from bitr.evaluation.speed.machine import unit
+from bitr.evaluation.speed.passes import CONFIGS, LARGEST_TO_TRAIN, no_grad, pair, training_step
+from bitr.evaluation.speed.timing import Job, Patience, patience_for, take_turns
 from bitr.model import BITR, BITRConfig
 
 SIZES = (256, 1024, 4096, 16384, 65536)

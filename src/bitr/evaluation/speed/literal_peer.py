@@ -13,13 +13,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bitr.evaluation.passes import no_grad, pair
-from bitr.evaluation.stacks import RADIAL_FUNCTIONS, our_layer, random_field, trained
-from bitr.evaluation.timing import Job, Patience, take_turns
+from bitr.evaluation.speed.passes import no_grad, pair
+from bitr.evaluation.speed.stacks import RADIAL_FUNCTIONS, our_layer, random_field, trained
+from bitr.evaluation.speed.timing import Job, Patience, take_turns
 from bitr.groups import Field
 from bitr.layers import Edges, Neighborhoods, TransformerLayer, edges_of
 
-LITERAL = Path(__file__).parents[3] / "tests" / "reference" / "literal.py"
+LITERAL = Path(__file__).parents[4] / "tests" / "reference" / "literal.py"
 POINTS = 16
 NEIGHBORS = 15
 ONCE = Patience(rounds=1, seconds=0.0, least=1)

@@ -5,7 +5,7 @@ import torch
 from benchmarks.variants import with_weights_laid_out
 
 from bitr import BITR
-from bitr.evaluation.passes import CONFIGS, pair
+from bitr.evaluation.speed.passes import CONFIGS, pair
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -6,14 +6,14 @@ import torch
 
 from bitr import BITR
 from bitr.cli.bench import bench
-from bitr.evaluation import model_speed, peers, speed, timing
-from bitr.evaluation.limits import LimitRow, Traffic
-from bitr.evaluation.memory import MemoryRow
-from bitr.evaluation.model_speed import ModelRow
-from bitr.evaluation.passes import pair
-from bitr.evaluation.peers import LayerRow, StackRow
-from bitr.evaluation.stages import BACKWARD, FORWARD, StageRow, Stopwatch, stage_rows
-from bitr.evaluation.timing import Patience
+from bitr.evaluation.speed import model_speed, peers, tables, timing
+from bitr.evaluation.speed.limits import LimitRow, Traffic
+from bitr.evaluation.speed.memory import MemoryRow
+from bitr.evaluation.speed.model_speed import ModelRow
+from bitr.evaluation.speed.passes import pair
+from bitr.evaluation.speed.peers import LayerRow, StackRow
+from bitr.evaluation.speed.stages import BACKWARD, FORWARD, StageRow, Stopwatch, stage_rows
+from bitr.evaluation.speed.timing import Patience
 
 
 def test_traffic_is_what_operations_read_and_write():
@@ -63,7 +63,7 @@ def test_bench_prints_one_json_object(monkeypatch, capsys):
     monkeypatch.setattr(peers, "_points", lambda max_degree, quick: 64)
     bench(quick=True, as_json=True)
     report = json.loads(capsys.readouterr().out)
-    assert report.keys() == {"machine", "notes", *(table.name for table in speed.TABLES)}
+    assert report.keys() == {"machine", "notes", *(table.name for table in tables.TABLES)}
     assert {row["config"] for row in report["models"]} == {"default", "paper"}
     for row in report["models"]:
         assert 0 < row["forward_ms"] <= row["forward_median_ms"]
@@ -86,9 +86,9 @@ ROWS = {
 
 
 def test_tables_have_a_cell_under_every_head_also_where_nothing_was_measured(monkeypatch, capsys):
-    tables = tuple(replace(t, rows=lambda quick, row=ROWS[t.name]: iter([row])) for t in speed.TABLES)
-    monkeypatch.setattr(speed, "TABLES", tables)
-    monkeypatch.setattr(speed, "machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
+    one_row = tuple(replace(t, rows=lambda quick, row=ROWS[t.name]: iter([row])) for t in tables.TABLES)
+    monkeypatch.setattr(tables, "TABLES", one_row)
+    monkeypatch.setattr(tables, "machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
     bench(quick=True, as_json=False)
     out = capsys.readouterr().out
     assert "- unit ms: 7.0" in out

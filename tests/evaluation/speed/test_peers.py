@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from bitr import Rigid
-from bitr.evaluation import literal_peer, speed
-from bitr.evaluation.e3nn_layer import E3nnLayer, e3nn_harmonics
-from bitr.evaluation.literal_peer import LiteralLayer, literal_ratios
-from bitr.evaluation.stacks import CHANNELS, STACKS
+from bitr.evaluation.speed import literal_peer, tables
+from bitr.evaluation.speed.e3nn_layer import E3nnLayer, e3nn_harmonics
+from bitr.evaluation.speed.literal_peer import LiteralLayer, literal_ratios
+from bitr.evaluation.speed.stacks import CHANNELS, STACKS
 from bitr.groups import Rep, turn
 from bitr.layers import Neighborhoods
 from tests.conftest import assert_same_field, random_field, random_points
@@ -51,8 +51,8 @@ def test_the_literal_peer_gives_what_our_layer_gives(rng):
 
 
 def test_without_a_checkout_the_literal_column_is_empty_and_a_note_says_so(monkeypatch, tmp_path):
-    assert speed.notes() == []
-    for module in (literal_peer, speed):
+    assert tables.notes() == []
+    for module in (literal_peer, tables):
         monkeypatch.setattr(module, "LITERAL", tmp_path / "literal.py")
     assert literal_ratios(1) == (None, None)
-    assert "literal layer" in speed.notes()[0]
+    assert "literal layer" in tables.notes()[0]

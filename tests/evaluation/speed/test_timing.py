@@ -2,8 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bitr.evaluation import timing
-from bitr.evaluation.timing import Patience, Times, take_turns, times_faster
+from bitr.evaluation.speed import timing
+from bitr.evaluation.speed.timing import Patience, Times, take_turns, times_faster
 
 
 class Clock:
