@@ -9,6 +9,7 @@ import bitr
 ORDER = [
     "errors",
     "files",
+    "settings",
     "groups",
     "layers",
     "model",

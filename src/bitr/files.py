@@ -27,9 +27,19 @@ def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         check_target(target, force=force)
+        _to_disk(temporary)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until the content is on the disk: a name that outlives a power cut must not point to nothing."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def check_target(target: Path, *, force: bool) -> None:

@@ -23,6 +23,7 @@ from bitr.data.transforms import (
     sample_uniform,
     split,
     take,
+    thin,
     to_unit_sphere,
     two_samples,
     with_normals,
@@ -311,3 +312,29 @@ def test_poses_from_files_become_rigid(seed, size):
 def test_a_pose_that_is_none_is_refused(text, says):
     with pytest.raises(InputError, match=says):
         pose_of_numbers(text, "pose.txt")
+
+
+@given(st.integers(40, 400), st.integers(40, 400), st.integers(32, 300))
+def test_thinning_keeps_the_ratio_of_the_sides(n, m, most):
+    rng = np.random.default_rng(0)
+    sides = [Geometry(rng.normal(size=(count, 3))) for count in (n, m)]
+    thinned = thin(assembled(*sides, "two"), most, rng)
+    found = [len(thinned.source.points), len(thinned.reference.points)]
+    if max(n, m) <= most:
+        assert found == [n, m]
+    else:
+        assert max(found) == most
+        smaller = min(n, m)
+        assert min(found) == min(smaller, max(round(smaller * most / max(n, m)), most // 8))
+
+
+def test_thinning_samples_meshes():
+    mesh = Geometry(np.eye(3) * 2.0, faces=np.array([[0, 1, 2]]))
+    cloud = Geometry(np.random.default_rng(0).normal(size=(500, 3)))
+    thinned = thin(assembled(mesh, cloud, "two"), 100, np.random.default_rng(1))
+        assembled(mesh, Geometry(np.random.default_rng(0).normal(size=(500, 3))), "two"),
+        100,
+        np.random.default_rng(1),
+    )
+    assert thinned.source.faces is None
+    assert [len(thinned.source.points), len(thinned.reference.points)] == [20, 100]

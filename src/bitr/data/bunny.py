@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from bitr.data.info import DatasetInfo
 from bitr.data.pair import AssemblyPair
 from bitr.data.pairs import Pairs
 from bitr.data.root import below
+from bitr.data.simple import bumpy_shape
 from bitr.data.splits import SPLITS
 from bitr.data.transforms import (
     add_outliers,
@@ -58,8 +60,18 @@ def _found(root: Path | None) -> list[Path]:
     return below(root, *FILES)
 
 
+def stand_in() -> Geometry:
+    """One generated shape in the bunny's place: as many points, as large, and no two sides alike."""
+    points = bumpy_shape(8192, torch.Generator().manual_seed(0))
+    return to_unit_sphere(Geometry(points.numpy(), name="bunny-stand-in"))
+
+
 def _open(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs("bunny", split, seed, _Cut(bunny(root), split), range(COUNTS[split]))
+
+
+def _open_stand_in(split: str, root: Path | None, seed: int) -> Pairs:
+    return Pairs("bunny-stand-in", split, seed, _Cut(stand_in(), split), range(COUNTS[split]))
 
 
 INFO = DatasetInfo(
@@ -71,4 +83,14 @@ INFO = DatasetInfo(
     splits=SPLITS,
     present=lambda root: bool(_found(root)),
     open=_open,
+)
+STAND_IN = DatasetInfo(
+    name="bunny-stand-in",
+    title="a generated shape in the bunny's place, with outliers, cut 30/70 by a plane",
+    section="",
+    licence="generated: none needed",
+    source="generated",
+    splits=SPLITS,
+    present=lambda root: True,
+    open=_open_stand_in,
 )

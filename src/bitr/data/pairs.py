@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -32,6 +32,10 @@ class Pairs(Sequence[AssemblyPair]):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def reseeded(self, seed: int) -> Pairs:
+        """The same pairs, sampled anew: what opening the data set with that seed would give."""
+        return replace(self, seed=seed)
 
     @overload
     def __getitem__(self, index: int) -> AssemblyPair: ...

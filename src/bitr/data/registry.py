@@ -27,6 +27,7 @@ HOMES = {
     "mug-hanging": ("bitr.data.sim", "MUG_HANGING"),
     "mug-hanging-edf": ("bitr.data.edf", "INFO"),
     "bowl-placing": ("bitr.data.sim", "BOWL_PLACING"),
+    "bunny-stand-in": ("bitr.data.bunny", "STAND_IN"),
     "shapes": ("bitr.data.generated", "INFO"),
 }
 """Where each is described; imported when it is asked for."""

@@ -15,6 +15,7 @@ from bitr.data.transforms.sampling import (
     sample_grid,
     sample_uniform,
     take,
+    thin,
     two_samples,
 )
 from bitr.data.transforms.surface import to_unit_sphere, with_normals
@@ -34,6 +35,7 @@ __all__ = [
     "sample_uniform",
     "split",
     "take",
+    "thin",
     "to_unit_sphere",
     "two_samples",
     "with_normals",

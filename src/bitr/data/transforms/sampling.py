@@ -82,6 +82,25 @@ def resample(pair: AssemblyPair, n: int, rng: np.random.Generator) -> AssemblyPa
     return replace(pair, source=fewer(pair.source), reference=fewer(pair.reference))
 
 
+def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPair:
+    """Both sides thinned by the same share, so that none has more than ``most`` points and densities compare.
+
+    A side keeps at least an eighth of ``most``, if it has that many; a mesh counts as ``most`` points.
+    """
+    sides = (pair.source, pair.reference)
+    sizes = [len(side.points) if side.faces is None else most for side in sides]
+    share = min(1.0, most / max(sizes))
+
+    def fewer(side: Geometry, size: int) -> Geometry:
+        count = max(round(share * size), most // 8)
+        if side.faces is not None:
+            return sample_by_area(side, count, rng)
+        return side if size <= count else sample_uniform(side, count, rng)
+
+    source, reference = (fewer(side, size) for side, size in zip(sides, sizes, strict=True))
+    return replace(pair, source=source, reference=reference)
+
+
 def _cloud(geometry: Geometry) -> Geometry:
     if geometry.faces is not None:
         raise InputError(f"{geometry.name}: is a mesh, expected points: sample it first, by area")

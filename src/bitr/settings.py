@@ -1,0 +1,130 @@
+"""Settings as frozen dataclasses: from TOML, changed by ``a.b=value``, written back. Unknown keys raise."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from bitr.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+T = TypeVar("T")
+
+
+def from_file(cls: type[T], path: Path, changes: Iterable[str] = ()) -> T:
+    """The settings that a TOML file states, with ``a.b=value`` changes; the rest as the class has it."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}), expected a TOML file") from error
+    except ValueError as error:  # of TOML and of UTF-8
+        raise InputError(f"{path}: not TOML ({error})") from error
+    return from_mapping(cls, changed(values, changes), str(path))
+
+
+def from_mapping(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """A dataclass from values by name; dataclasses inside it are tables. ``where`` is for messages."""
+    return _build(cls, values, where, "")
+
+
+def to_mapping(settings: Any) -> dict[str, Any]:
+    """The inverse of ``from_mapping``: tables by name, tuples as lists."""
+    return {field.name: _plain(getattr(settings, field.name)) for field in fields(settings)}
+
+
+def changed(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
+    """The values with each change ``a.b=v`` made; v is a TOML value, or else plain text."""
+    result = dict(values)
+    for change in changes:
+        path, equals, text = change.partition("=")
+        if not equals or not path.strip():
+            raise InputError(f"--set {change}: expected a.b=value, as optimizer.rate=1e-3")
+        *tables, key = path.strip().split(".")
+        inner = result
+        for table in tables:
+            if not isinstance(inner.get(table, {}), Mapping):
+                raise InputError(f"--set {change}: {table} is a value and has no keys")
+            inner[table] = dict(inner.get(table, {}))
+            inner = inner[table]
+        inner[key] = _value(text.strip())
+    return result
+
+
+def to_toml(settings: Any) -> str:
+    """All settings as TOML that ``from_file`` reads back to the same."""
+    values = to_mapping(settings)
+    plain = [f"{key} = {_toml(value)}" for key, value in values.items() if not isinstance(value, dict)]
+    tables = [
+        "\n".join([f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())])
+        for name, table in values.items()
+        if isinstance(table, dict)
+    ]
+    return "\n\n".join([*(["\n".join(plain)] if plain else []), *tables]) + "\n"
+
+
+def _build(cls: type[T], values: Mapping[str, Any], where: str, above: str) -> T:
+    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    hints = get_type_hints(cls)
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {above}{near[0]}?" if near else f"expected one of {', '.join(known)}"
+            raise InputError(f"{where}: unknown setting {above}{key}; {hint}")
+    return cls(**{key: _as(hints[key], value, where, f"{above}{key}") for key, value in values.items()})
+
+
+def _as(kind: Any, value: Any, where: str, name: str) -> Any:
+    """The value as its field has it, or an error that names both."""
+    if is_dataclass(kind) and isinstance(value, Mapping):
+        return _build(kind, value, where, f"{name}.")  # type: ignore[arg-type]
+    if get_origin(kind) is tuple and isinstance(value, list | tuple):
+        inner = get_args(kind)
+        each = [inner[0]] * len(value) if len(inner) == 2 and inner[1] is ... else list(inner)
+        if len(each) == len(value):
+            return tuple(_as(k, v, where, name) for k, v in zip(each, value, strict=True))
+    if get_origin(kind) is Literal and value in get_args(kind):
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
+    if isinstance(kind, type) and type(value) is kind:
+        return value
+    raise InputError(f"{where}: found {name} = {value!r}, expected {_said(kind)}")
+
+
+def _said(kind: Any) -> str:
+    if is_dataclass(kind):
+        return "a table"
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(repr, get_args(kind)))
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    return names.get(kind, f"a list of {len(get_args(kind))} values")
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return to_mapping(value)
+    return [_plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)  # text, whole numbers and true look the same in TOML

@@ -1,0 +1,126 @@
+"""What a training run is: data, model, loss, optimiser and how it is run. Saved with everything it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bitr.errors import InputError
+from bitr.model import BITRConfig
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which pairs, and how much of each the model sees."""
+
+    name: str = "shapes"
+    """A data set of ``bitr data list``, or the path of a folder or manifest of pairs."""
+    stand_in: str = ""
+    """Taken where ``name`` is not there, and said so in every result; empty: stop instead."""
+    root: str = ""
+    """Folder of data sets; empty: what BITR_DATA names."""
+    points: int = 1024
+    """Most points of a cloud that the model sees; both clouds are thinned alike, anew every time."""
+    noise: float = 0.0
+    """Standard deviation of noise on training points, in units of the pair's size."""
+    val_pairs: int = 100
+    """Most validation pairs."""
+    workers: int = 1
+    """Processes that make pairs and search neighbours while the model learns; 0: none."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """‖rᵀr_gt − I‖² + ``translation_weight`` · (how far the piece is from its place)² + spread term."""
+
+    translation: Literal["displacement", "paper"] = "displacement"
+    """``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
+    translation_weight: float = 1.0
+    spread_weight: float = 0.0
+    """Of the penalty on key points that come closer than ``spread_reach``."""
+    spread_reach: float = 0.1
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Adam or AdamW with warm-up, cosine decay, clipping and an average of the weights."""
+
+    name: Literal["adam", "adamw"] = "adam"
+    rate: float = 2e-3
+    warmup: int = 100
+    """Steps over which the rate rises from 0."""
+    final: float = 0.01
+    """Part of the rate that is left at the end."""
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    """Greatest norm of the gradient; 0: no limit."""
+    average: float = 0.998
+    """Decay of the running average of the weights, which is what is validated and kept; 0: none."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Length, precision and what is written how often."""
+
+    seed: int = 0
+    steps: int = 4000
+    batch: int = 8
+    """Pairs a step, over all processes."""
+    validate_every: int = 250
+    checkpoint_every: int = 250
+    keep: int = 2
+    """Checkpoints that stay on disk."""
+    log_every: int = 25
+    patience: int = 0
+    """Validations without an improvement after which training ends; 0: never."""
+    skips: int = 20
+    """Steps in a row with a loss or gradient that is not finite, after which training stops."""
+    device: str = "auto"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    init_from: str = ""
+    """Weights to start from: a name of shipped ones or a path. The model is then as they say."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One run. The same config on the same machine gives the same weights, bit for bit."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: BITRConfig = field(default_factory=BITRConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in LIMITS.items():
+            table, key = name.split(".")
+            value = getattr(getattr(self, table), key)
+            if not least <= value <= most:
+                raise InputError(f"{name} = {value!r}: expected {least:g} to {most:g}")
+
+
+LIMITS = {
+    "data.points": (32, 10**6),
+    "data.noise": (0, 1),
+    "data.val_pairs": (1, 10**6),
+    "data.workers": (0, 256),
+    "loss.translation_weight": (0, 1e6),
+    "loss.spread_weight": (0, 1e6),
+    "loss.spread_reach": (0, 10),
+    "optimizer.rate": (0, 10),
+    "optimizer.warmup": (0, 10**9),
+    "optimizer.final": (0, 1),
+    "optimizer.weight_decay": (0, 10),
+    "optimizer.clip": (0, 1e9),
+    "optimizer.average": (0, 1 - 1e-9),
+    "run.seed": (0, 2**31 - 1),
+    "run.steps": (1, 10**9),
+    "run.batch": (1, 10**5),
+    "run.validate_every": (1, 10**9),
+    "run.checkpoint_every": (1, 10**9),
+    "run.keep": (1, 1000),
+    "run.log_every": (1, 10**9),
+    "run.patience": (0, 10**9),
+    "run.skips": (1, 10**9),
+}

@@ -1,0 +1,82 @@
+"""The processes that train together: one, or as many as ``torchrun`` starts, on one machine or many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed, nn
+
+from bitr.errors import InputError
+
+
+@dataclass(frozen=True)
+class Group:
+    """This process among the others. With one process every method is the identity."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes files and talks."""
+        return self.rank == 0
+
+    @property
+    def restarted(self) -> bool:
+        """Whether ``torchrun`` has started the processes again after one of them died."""
+        return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over all processes, the same on each."""
+        if self.world > 1:
+            distributed.all_reduce(values)
+        return values
+
+    def from_leader(self, value: bytes | None) -> bytes | None:
+        """What the leading process has."""
+        if self.world > 1:
+            box = [value]
+            distributed.broadcast_object_list(box, device=self.device)
+            value = box[0]
+        return value
+
+    def parallel(self, module: nn.Module) -> nn.Module:
+        """The module with gradients averaged over all processes."""
+        if self.world == 1:
+            return module
+        return nn.parallel.DistributedDataParallel(
+            module, device_ids=[self.device] if self.device.type == "cuda" else None
+        )
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Group]:
+    """The group that the environment describes, as ``torchrun`` sets it; else this process alone."""
+    if "RANK" not in os.environ:
+        yield Group(0, 1, _device(device, 0))
+        return
+    here = _device(device, int(os.environ.get("LOCAL_RANK", "0")))
+    if here.type == "cuda":
+        torch.cuda.set_device(here)
+    distributed.init_process_group("nccl" if here.type == "cuda" else "gloo")
+    try:
+        yield Group(distributed.get_rank(), distributed.get_world_size(), here)
+    finally:
+        distributed.destroy_process_group()
+
+
+def _device(name: str, local_rank: int) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"run.device = {name!r}: expected auto, cpu, cuda or cuda:0") from error
+    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
+        raise InputError(f"run.device = {name!r}: not available on this machine")
+    return torch.device("cuda", local_rank) if device.type == "cuda" and device.index is None else device

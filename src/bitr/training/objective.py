@@ -1,0 +1,62 @@
+"""Model and loss as one module, so that data-parallel training wraps both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bitr.groups import Cloud, Rigid, rotation_angle
+from bitr.model import Solution
+from bitr.training.config import LossConfig
+from bitr.training.loss import pose_loss, square_displacement
+from bitr.training.samples import Batch
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of each pair of a batch: the loss, Δr in degrees, and the displacement in units of the pair's size."""
+
+    loss: Float[Tensor, " b"]
+    rotation_deg: Float[Tensor, " b"]
+    displacement: Float[Tensor, " b"]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Errors]) -> Errors:
+        return cls(
+            torch.cat([p.loss for p in parts]),
+            torch.cat([p.rotation_deg for p in parts]),
+            torch.cat([p.displacement for p in parts]),
+        )
+
+    def table(self) -> Float[Tensor, "b 3"]:
+        return torch.stack([self.loss, self.rotation_deg, self.displacement], dim=1)
+
+
+class Objective(nn.Module):
+    """``objective(batch)`` gives the losses, to be differentiated, and the errors, which are not.
+
+    The model has ``solve(source, reference) -> Solution``.
+    """
+
+    def __init__(self, model: nn.Module, config: LossConfig) -> None:
+        super().__init__()
+        self.model, self.config = model, config
+
+    def forward(self, batch: Batch) -> Errors:
+        solve: Callable[[Cloud, Cloud], Solution] = self.model.solve  # type: ignore[assignment]
+        solution = solve(batch.source, batch.reference)
+        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config)
+        with torch.no_grad():
+            pose, truth = _detached(solution.pose), batch.truth
+            angle = rotation_angle(pose.rotation.mT @ truth.rotation) * (180 / math.pi)
+            away = square_displacement(pose, truth, batch.source, batch.reference).sqrt()
+        return Errors(loss, angle, away)
+
+
+def _detached(pose: Rigid) -> Rigid:
+    return Rigid(pose.rotation.detach(), pose.translation.detach())

@@ -1,0 +1,34 @@
+"""Ctrl-C and a scheduler's notice end a run between two steps, with a checkpoint."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+NOTICES = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """A function that says whether a notice has come; a second notice ends the process at once."""
+    if threading.current_thread() is not threading.main_thread():  # only the main one hears signals
+        yield lambda: False
+        return
+    before = {notice: signal.getsignal(notice) for notice in NOTICES}
+    came: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
+
+    for notice in NOTICES:
+        if before[notice] is not signal.SIG_IGN:
+            signal.signal(notice, hear)
+    try:
+        yield lambda: bool(came)
+    finally:
+        for notice, handler in before.items():
+            signal.signal(notice, handler or signal.SIG_DFL)

@@ -1,0 +1,150 @@
+"""What a run needs to go on as if it had never stopped: written whole, kept few, checked on reading."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
+from torch import Tensor, nn
+
+from bitr.errors import InputError
+from bitr.files import whole_file
+
+FORMAT = "bitr-training-1"
+PATTERN = "step-*.safetensors"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come."""
+
+    step: int = 0
+    """Steps done. Epoch and place in it follow from this number."""
+    seconds: float = 0.0
+    """Of training, all sittings together."""
+    best_loss: float = float("inf")
+    best_step: int = 0
+    best: dict[str, float] = field(default_factory=dict)
+    """What the best validation found."""
+    worse: int = 0
+    """Validations since the best one."""
+    skipped: int = 0
+    skipped_in_a_row: int = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What changes while training."""
+
+    model: nn.Module
+    average: nn.Module
+    optimizer: torch.optim.Optimizer
+
+
+def pack(parts: Parts, progress: Progress, config: dict[str, Any]) -> bytes:
+    """A checkpoint: weights, their average, optimiser, random states, progress and config, with a hash."""
+    tensors = {f"model/{k}": v for k, v in parts.model.state_dict().items()}
+    tensors |= {f"average/{k}": v for k, v in parts.average.state_dict().items()}
+    for name, parameter in parts.model.named_parameters():
+        tensors |= {f"optimizer/{k}/{name}": v for k, v in parts.optimizer.state.get(parameter, {}).items()}
+    tensors["random/cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random/cuda"] = torch.cuda.get_rng_state()
+    tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
+    content = json.dumps({"progress": asdict(progress), "config": config})
+    metadata = {"format": FORMAT, "content": content, "sha256": _hash(tensors, content)}
+    return bytes_of(tensors, metadata)
+
+
+def unpack(data: bytes, parts: Parts) -> Progress:
+    """Puts a checkpoint's content in place; what was checked by ``check`` fits."""
+    metadata, tensors = _read(data)
+    parts.model.load_state_dict(_below("model/", tensors))
+    parts.average.load_state_dict(_below("average/", tensors))
+    for name, parameter in parts.model.named_parameters():
+        state = {k.split("/")[1]: v for k, v in tensors.items() if k.endswith(f"/{name}") and k[0] == "o"}
+        if state:
+            parts.optimizer.state[parameter] = {
+                k: v if k == "step" else v.to(parameter.device) for k, v in state.items()
+            }
+    torch.set_rng_state(tensors["random/cpu"])
+    if "random/cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random/cuda"])
+    return Progress(**json.loads(metadata["content"])["progress"])
+
+
+def config_of(data: bytes) -> dict[str, Any]:
+    return json.loads(_read(data)[0]["content"])["config"]
+
+
+def check(data: bytes, name: Path) -> None:
+    """Raises where the bytes are no checkpoint, or not those that were written."""
+    try:
+        metadata, tensors = _read(data)
+    except (SafetensorError, ValueError, struct.error, KeyError) as error:
+        raise InputError(f"{name}: damaged, not a readable checkpoint ({str(error)[:80]})") from error
+    if metadata.get("format") != FORMAT:
+        found = metadata.get("format")
+        raise InputError(
+            f"{name}: not a checkpoint of a training run (format {found!r}, expected {FORMAT!r})"
+        )
+    if metadata.get("sha256") != _hash(tensors, metadata["content"]):
+        raise InputError(f"{name}: damaged, its content does not fit its checksum")
+
+
+def write(folder: Path, data: bytes, step: int, keep: int) -> Path:
+    """Adds a checkpoint to the folder, and then removes the oldest beyond ``keep``."""
+    target = folder / f"step-{step:09d}.safetensors"
+    with whole_file(target, force=True) as temporary:
+        temporary.write_bytes(data)
+    for old in sorted(folder.glob(PATTERN))[:-keep]:
+        old.unlink()
+    return target
+
+
+def newest(folder: Path) -> tuple[bytes | None, list[str]]:
+    """The newest whole checkpoint, and a line for each damaged one that was passed over.
+
+    Going on from an older one leads to the same weights. Damaged files are left for their owner to look at.
+    """
+    notes = []
+    for path in sorted(folder.glob(PATTERN), reverse=True):
+        data = path.read_bytes()
+        try:
+            check(data, path)
+        except InputError as error:
+            notes.append(f"{error}; going on from the one before")
+            continue
+        return data, notes
+    if notes:
+        raise InputError(
+            f"{folder}: none of its {len(notes)} checkpoints can be read; the newest: {notes[0]}"
+        )
+    return None, []
+
+
+def _read(data: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
+    size = struct.unpack("<Q", data[:8])[0]
+    if size > len(data):
+        raise ValueError("the file is shorter than it says")
+    return json.loads(data[8 : 8 + size])["__metadata__"], tensors_of(data)
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+
+def _hash(tensors: dict[str, Tensor], content: str) -> str:
+    digest = hashlib.sha256(content.encode())
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
