@@ -16,6 +16,7 @@ ORDER = [
     "io",
     "data",
     "refine",
+    "pictures",
     "testing",
     "training",
     "evaluation",

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date, time
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -79,7 +80,11 @@ def _build(cls: type[T], values: Mapping[str, Any], where: str, above: str) -> T
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {above}{near[0]}?" if near else f"expected one of {', '.join(known)}"
             raise InputError(f"{where}: unknown setting {above}{key}; {hint}")
-    return cls(**{key: _as(hints[key], value, where, f"{above}{key}") for key, value in values.items()})
+    given = {key: _as(hints[key], value, where, f"{above}{key}") for key, value in values.items()}
+    try:
+        return cls(**given)
+    except InputError as error:  # of the class itself, which knows no file
+        raise InputError(f"{where}: {error}") from error
 
 
 def _as(kind: Any, value: Any, where: str, name: str) -> Any:
@@ -95,7 +100,7 @@ def _as(kind: Any, value: Any, where: str, name: str) -> Any:
         return value
     if kind is float and type(value) is int:
         return float(value)
-    if isinstance(kind, type) and type(value) is kind:
+    if isinstance(kind, type) and type(value) is kind and _is_unicode(value):
         return value
     raise InputError(f"{where}: found {name} = {value!r}, expected {_said(kind)}")
 
@@ -105,15 +110,21 @@ def _said(kind: Any) -> str:
         return "a table"
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(repr, get_args(kind)))
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text in UTF-8"}
     return names.get(kind, f"a list of {len(get_args(kind))} values")
 
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:
         return text
+    return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be
+
+
+def _is_unicode(value: object) -> bool:
+    """Names of files need not be, and TOML has no way to write them."""
+    return not (isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
 def _plain(value: Any) -> Any:
@@ -127,4 +138,5 @@ def _toml(value: Any) -> str:
         return "[" + ", ".join(_toml(v) for v in value) + "]"
     if isinstance(value, float):
         return repr(value)
-    return json.dumps(value, ensure_ascii=False)  # text, whole numbers and true look the same in TOML
+    # text, whole numbers and true look the same in JSON, which leaves one control code as it is
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

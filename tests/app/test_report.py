@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from bitr.app.report import _in_script, html_page, write_html
-from bitr.app.scene import Scene
 from bitr.errors import InputError
-from tests.app.scenes import cut_scene, with_keypoints
+from bitr.pictures.scene import Scene
+from tests.pictures.scenes import cut_scene, with_keypoints
 
 VOID = {"meta", "input", "path", "br", "img", "link"}
 HOSTILE = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bitr.app.report import html_page, write_html
-from bitr.app.scene import Scene
+from bitr.pictures.scene import Scene
 from tests.app.browser import EXECUTABLE, NO_WEBGL, WEBGL, browser
-from tests.app.scenes import colored, cut_scene, with_keypoints
+from tests.pictures.scenes import colored, cut_scene, with_keypoints
 
 pytestmark = [
     pytest.mark.slow,

@@ -332,9 +332,5 @@ def test_thinning_samples_meshes():
     mesh = Geometry(np.eye(3) * 2.0, faces=np.array([[0, 1, 2]]))
     cloud = Geometry(np.random.default_rng(0).normal(size=(500, 3)))
     thinned = thin(assembled(mesh, cloud, "two"), 100, np.random.default_rng(1))
-        assembled(mesh, Geometry(np.random.default_rng(0).normal(size=(500, 3))), "two"),
-        100,
-        np.random.default_rng(1),
-    )
     assert thinned.source.faces is None
     assert [len(thinned.source.points), len(thinned.reference.points)] == [20, 100]

@@ -13,9 +13,8 @@ import torch
 from bitr.app.assembly import Assembly, Hypothesis
 from bitr.app.fitness import fit
 from bitr.app.settings import Network, Settings
-from bitr.data.piece import as_piece, with_features
+from bitr.data.piece import as_cloud, as_piece, with_features
 from bitr.errors import InputError
-from bitr.groups import Cloud
 from bitr.io import Geometry, as_geometry
 from bitr.model import BITR, Solution
 
@@ -85,19 +84,9 @@ def _solve(x: Geometry, y: Geometry, model: BITR) -> Solution:
     device = next(model.parameters()).device
     try:
         with torch.inference_mode():
-            return model.solve(_cloud(x, device), _cloud(y, device))
+            return model.solve(as_cloud(x, device), as_cloud(y, device))
     except InputError as error:
         raise InputError(f"{x.name} and {y.name}: {error}") from error
-
-
-def _cloud(geometry: Geometry, device: torch.device) -> Cloud:
-    """On the model's device, as a batch of one."""
-    points, normals, colors = (
-        None if part is None else torch.tensor(part[None], device=device)
-        for part in (geometry.points, geometry.normals, geometry.colors)
-    )
-    assert points is not None
-    return Cloud(points, normals, colors)
 
 
 def _notes(geometry: Geometry) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.app.stage import Shown, Stage
+from bitr.pictures.stage import Shown, Stage
 
 
 def encoded(stage: Stage, quaternion: list[float]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
 from bitr.app.encoded import encoded
-from bitr.app.scene import Scene
-from bitr.app.stage import Shown, staged
 from bitr.files import whole_file
+from bitr.pictures.scene import Scene
+from bitr.pictures.stage import Shown, staged
 
 
 def write_html(path: Path, scene: Scene, *, force: bool) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
 
-from bitr.app.sheet import write_sheet
 from bitr.cli.console import session
 from bitr.cli.text import one_line
 from bitr.data import dataset
@@ -20,6 +19,7 @@ from bitr.data.sources import SOURCES
 from bitr.data.write import write_pairs
 from bitr.errors import InputError
 from bitr.files import check_target
+from bitr.pictures.sheet import write_sheet
 
 
 def fetch_data(name: str, url: str | None, sha256: str | None, root: Path | None) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from bitr.app.assembly import Assembly
-from bitr.app.picture import write_png
 from bitr.app.report import write_html
-from bitr.app.scene import Scene
-from bitr.app.stage import MOST_SHOWN
 from bitr.cli.show import facts
 from bitr.errors import InputError
 from bitr.files import check_target, whole_file
 from bitr.io import SUFFIXES, Geometry, as_points, write, write_scene
+from bitr.pictures.picture import write_png
+from bitr.pictures.scene import Scene
+from bitr.pictures.stage import MOST_SHOWN
 
 POSES = (".txt", ".json")
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bitr.errors import InputError
-
 if TYPE_CHECKING:
     from bitr.training import TrainConfig
 
@@ -22,7 +20,10 @@ HELP = (
 )
 EXAMPLE = "example: bitr train configs/bunny.toml --set run.steps=2000 --out runs/bunny"
 
-Config = Annotated[Path | None, typer.Argument(help="TOML file; without, the defaults.")]
+Config = Annotated[
+    str | None,
+    typer.Argument(help="TOML file, or the name of one that comes with bitr; without, the defaults."),
+]
 Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=V", help="Change a setting, as optimizer.rate=1e-3.")
 ]
@@ -47,22 +48,24 @@ def run(
     json: Json = False,
 ) -> None:
     """The whole command; see HELP."""
-    from bitr.settings import from_file, from_mapping, to_toml
     from bitr.settings import changed as with_changes
-    from bitr.training.config import TrainConfig
+    from bitr.settings import from_file, from_mapping, to_toml
+    from bitr.training.config import TrainConfig, config_file
 
     given = changes or []
     if config is None:
         settings = from_mapping(TrainConfig, with_changes({}, given), "--set")
     else:
-        settings = from_file(TrainConfig, config, given)
+        settings = from_file(TrainConfig, config_file(config), given)
     extra: dict[str, Any] = {"init_from": init_from} if init_from is not None else {}
     extra |= {"compile": True} if compile else {}
     settings = replace(settings, run=replace(settings.run, **extra))
     if dump_config:
         print(to_toml(settings), end="")
         return
-    folder = out if out is not None else Path("runs") / (config.stem if config is not None else "default")
+    folder = (
+        out if out is not None else Path("runs") / (Path(config).stem if config is not None else "default")
+    )
     result = _train(settings, folder, resume, quiet)
     if result is not None:
         _say(result, folder, json)

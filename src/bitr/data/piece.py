@@ -6,9 +6,11 @@ import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from jaxtyping import Int64
 
 from bitr.errors import InputError
+from bitr.groups import Cloud
 from bitr.io import Geometry, as_points
 from bitr.io.normals import estimate_normals
 from bitr.io.subsample import CANDIDATES, even_draw, farthest_points
@@ -66,6 +68,16 @@ def with_features(x: Piece, y: Piece, config: BITRConfig) -> tuple[Geometry, Geo
             for geometry, piece in zip(seen, (x, y), strict=True)
         ]
     return seen[0], seen[1]
+
+
+def as_cloud(geometry: Geometry, device: torch.device) -> Cloud:
+    """What a model is called with: on its device, as a batch of one."""
+    points, normals, colors = (
+        None if part is None else torch.tensor(part[None], device=device)
+        for part in (geometry.points, geometry.normals, geometry.colors)
+    )
+    assert points is not None
+    return Cloud(points, normals, colors)
 
 
 def _rows(cloud: Geometry, index: Int64[np.ndarray, " m"]) -> Geometry:

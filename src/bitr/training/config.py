@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from bitr.errors import InputError
@@ -98,6 +101,18 @@ class TrainConfig:
             value = getattr(getattr(self, table), key)
             if not least <= value <= most:
                 raise InputError(f"{name} = {value!r}: expected {least:g} to {most:g}")
+
+
+def config_file(name: str | os.PathLike[str]) -> Path:
+    """The TOML file of that path, or that comes with bitr under that name, as ``bunny``."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    shipped = Path(str(files("bitr.training"))) / "configs"
+    found = {file.stem: file for file in sorted(shipped.glob("*.toml"))}
+    if str(name) in found:
+        return found[str(name)]
+    raise InputError(f"{name}: no such file, and no such config comes with bitr ({', '.join(found)})")
 
 
 LIMITS = {

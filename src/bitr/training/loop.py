@@ -112,7 +112,7 @@ class _Run:
         self.listener.started(first, run.steps)
         numbers = Numbers(first, run.steps, run.batch, self.group.rank, self.group.world)
         stream = Stream.of(self.train_source, self.config)
-        pairs = iter(batches(stream, numbers, self.config.data.workers))
+        pairs = batches(stream, numbers, self.config.data.workers)
         meter = Meter()
         while self.progress.step < run.steps and not self._lost_patience():
             with meter.waiting():

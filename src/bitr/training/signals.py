@@ -32,3 +32,11 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
     finally:
         for notice, handler in before.items():
             signal.signal(notice, handler or signal.SIG_DFL)
+
+
+def ignore_notices(worker: int) -> None:
+    """For the workers of a run, which end with it: notices go to all of its processes, and the run needs its
+    workers for the step it is at.
+    """
+    for notice in NOTICES:
+        signal.signal(notice, signal.SIG_IGN)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
+import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from bitr.data import AssemblyPair
+from bitr.errors import InputError
 from bitr.model import BITRConfig
 from bitr.training.config import TrainConfig
 from bitr.training.samples import Batch, collate, sample
+from bitr.training.signals import ignore_notices
 from bitr.training.source import Source, reseeded
 
 EPOCHS = 2**32
@@ -47,6 +51,13 @@ class Stream(Dataset[AssemblyPair]):
         rng = np.random.default_rng([self.seed, 1, number])
         return sample(pair, self.points, self.noise, self.model, rng)
 
+    def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:
+        """One batch, or what is wrong with it: raised in a worker, it would arrive with a traceback in it."""
+        try:
+            return [collate([self[number] for number in numbers])]
+        except InputError as error:
+            return [error]
+
     def _pairs(self, seed: int) -> Sequence[AssemblyPair]:
         """Opened once in each process, and sampled anew for each epoch."""
         if self._opened is None or self._opened[0] != seed:
@@ -79,15 +90,20 @@ class Numbers(Sampler[list[int]]):
         return self.steps - self.first_step
 
 
-def batches(stream: Stream, numbers: Numbers, workers: int) -> Iterable[Batch]:
+def batches(stream: Stream, numbers: Numbers, workers: int) -> Iterator[Batch]:
     """Batches in order, made ahead in ``workers`` processes."""
-    loader: Iterable[Batch] = DataLoader(
+    loader = DataLoader(
         stream,
         batch_sampler=numbers,
-        collate_fn=collate,
+        collate_fn=itemgetter(0),
         num_workers=workers,
         # a copy of a process that already computes in threads may hang in them
         multiprocessing_context="spawn" if workers else None,
         prefetch_factor=4 if workers else None,
+        worker_init_fn=ignore_notices,
+        generator=torch.Generator(),  # leaves the run's own random state as it is
     )
-    return loader
+    for batch in loader:
+        if isinstance(batch, InputError):
+            raise batch
+        yield batch

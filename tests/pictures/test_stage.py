@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bitr.app.scene import Scene
-from bitr.app.stage import MOST_SHOWN, staged
 from bitr.errors import InputError
-from tests.app.scenes import cut_scene
+from bitr.pictures.scene import Scene
+from bitr.pictures.stage import MOST_SHOWN, staged
+from tests.pictures.scenes import cut_scene
 
 
 @pytest.mark.parametrize("at", [0.0, 3e6])

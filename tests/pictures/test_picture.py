@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bitr.app.picture import write_png
-from bitr.app.scene import Scene
 from bitr.errors import InputError
-from tests.app.scenes import colored, cut_scene, with_keypoints
+from bitr.pictures.picture import write_png
+from bitr.pictures.scene import Scene
+from tests.pictures.scenes import colored, cut_scene, with_keypoints
 
 
 def drawn(scene, path):

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from matplotlib.colors import rgb_to_hsv
 
-from bitr.app.scene import Scene
 from bitr.data import bumpy_shape, cut
 from bitr.groups import Rigid
+from bitr.pictures.scene import Scene
 
 HUES = {"red": (0.96, 1.05), "yellow": (0.09, 0.16), "blue": (0.55, 0.64)}
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.scene import Scene
 from bitr.io.normals import estimate_normals
 from bitr.layers.neighbors import nearest_neighbors
+from bitr.pictures.scene import Scene
 
 MOST_SHOWN = 20_000
 """Points of a cloud that are shown; more would make the page heavy and add nothing to see."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.app.picture import COLORS
-from bitr.app.scene import Scene
-from bitr.app.stage import Stage, staged
 from bitr.data import AssemblyPair
 from bitr.errors import InputError
 from bitr.files import whole_file
 from bitr.io import as_points
 from bitr.io.subsample import even_draw
+from bitr.pictures.picture import COLORS
+from bitr.pictures.scene import Scene
+from bitr.pictures.stage import Stage, staged
 
 MOST_POINTS = 1000
 """Of a cloud, in a panel as small as this."""

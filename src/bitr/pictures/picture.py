@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.app.scene import Scene
-from bitr.app.stage import Shown, Stage, staged
 from bitr.errors import InputError
 from bitr.files import whole_file
+from bitr.pictures.scene import Scene
+from bitr.pictures.stage import Shown, Stage, staged
 
 COLORS = {"source": "#dd4033", "source, moved": "#eeb211", "reference": "#3b7ddd"}
 KEY_COLORS = {"source": "#8c1b12", "source, moved": "#8a5f00", "reference": "#163f85"}

@@ -1,0 +1,141 @@
+"""The work of ``bitr evaluate``: from names to a report, and from a report to a folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bitr.app.settings import Network
+from bitr.cli.console import Counter
+from bitr.data import AssemblyPair, dataset
+from bitr.data.registry import HOMES
+from bitr.errors import InputError
+from bitr.evaluation import figures
+from bitr.evaluation.evaluate import Evaluation, evaluate
+from bitr.evaluation.model_method import model_method
+from bitr.evaluation.perturbations import PERTURBATIONS, under
+from bitr.evaluation.predictions import evaluate_predictions
+from bitr.evaluation.report import Repeated, Report
+from bitr.files import check_target, whole_file
+from bitr.io import as_points
+from bitr.pictures.picture import write_png
+from bitr.pictures.scene import Scene
+from bitr.pictures.stage import MOST_SHOWN
+
+SAMPLINGS = 3
+JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE = (
+    "evaluation.json",
+    "table.md",
+    "rotation_error.png",
+    "recall.png",
+    "median_pair.png",
+)
+
+log = logging.getLogger("bitr")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to evaluate on, and how often."""
+
+    dataset: str
+    split: str
+    seed: int
+    samplings: int | None
+    limit: int | None
+    budget: int | None
+    perturb: bool
+    root: Path | None
+
+    def pairs(self, sampling: int) -> Sequence[AssemblyPair]:
+        return dataset(self.dataset, self.split, self.root, self.seed + sampling)[: self.limit]
+
+    def measured(self, checkpoint: str, on_row: Counter) -> Report:
+        """A checkpoint on every sampling, and on every perturbation of it."""
+        log.info("loading the model %s", checkpoint)
+        network = Network.of(checkpoint)
+        named = self.dataset.partition(":")[0] in HOMES
+        times = self.samplings or (SAMPLINGS if named else 1)
+        tests = tuple(PERTURBATIONS) if self.perturb else ("original",)
+        found: dict[str, list[Evaluation]] = {test: [] for test in tests}
+        for sampling in range(times):
+            pairs = self.pairs(sampling)
+            method = model_method(network.model, self.budget, name=network.name, seed=self.seed + sampling)
+            for number, test in enumerate(tests):
+                log.info("%s, sampling %d of %d, %s", self.dataset, sampling + 1, times, test)
+                done = (sampling * len(tests) + number) * len(pairs)
+                rng = np.random.default_rng([self.seed + sampling, number])
+                on_pair = _shifted(on_row, done, times * len(tests) * len(pairs))
+                found[test].append(evaluate(under(method, test, rng), pairs, on_pair))
+        names = [f"{network.name}, {test}" for test in tests] if self.perturb else [network.name]
+        rows = tuple(Repeated(name, tuple(each)) for name, each in zip(names, found.values(), strict=True))
+        _refuse_if_all_failed(rows[0].pooled, self.dataset)
+        return Report(
+            self._settings(checkpoint=network.name, samplings=times, limit=self.limit, budget=self.budget),
+            rows,
+        )
+
+    def scored(self, predictions: Path, on_row: Counter) -> Report:
+        """A file of poses, on the pairs of the seed."""
+        log.info("scoring %s", predictions)
+        found = evaluate_predictions(predictions, self.pairs(0), on_row)
+        _refuse_if_all_failed(found, self.dataset)
+        return Report(self._settings(predictions=str(predictions)), (Repeated(found.method, (found,)),))
+
+    def _settings(self, **more: Any) -> dict[str, Any]:
+        own = {"bitr": version("bitr"), "dataset": self.dataset, "split": self.split, "seed": self.seed}
+        return own | more
+
+
+def _shifted(on_row: Counter, done: int, total: int) -> Callable[[int, int], None]:
+    return lambda here, _: on_row(done + here, total)
+
+
+def _refuse_if_all_failed(evaluation: Evaluation, name: str) -> None:
+    if evaluation.failed == len(evaluation.scores):
+        first = evaluation.scores[0]
+        raise InputError(f"{name}: none of the {len(evaluation.scores)} pairs was answered; {first.failure}")
+
+
+def check_folder(folder: Path | None, *, force: bool) -> None:
+    """Raise when the files cannot be written, before any work is done for them."""
+    if folder is None:
+        return
+    if find_spec("matplotlib") is None:
+        raise InputError(f'{folder}: plots need matplotlib, which is not installed: pip install "bitr[viz]"')
+    if folder.is_dir():
+        for name in (JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE):
+            check_target(folder / name, force=force)
+    else:
+        check_target(folder, force=False)
+
+
+def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list[Path]:
+    """The JSON, the table, Δr as a histogram and as a recall curve, and the median pair before and after."""
+    folder.mkdir(exist_ok=True)
+    for name, text in ((JSON, report.to_json() + "\n"), (TABLE, report.to_markdown())):
+        with whole_file(folder / name, force=force) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
+    figures.rotation_histogram(folder / HISTOGRAM, errors, force=force)
+    figures.recall_curve(folder / RECALL, errors, force=force)
+    write_png(folder / EXAMPLE, _median_pair(report.rows[0].samplings[0], job), force=force)
+    return [folder / name for name in (JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE)]
+
+
+def _median_pair(evaluation: Evaluation, job: Job) -> Scene:
+    """The pair whose Δr is in the middle: neither the best nor the worst is what to expect."""
+    degrees = evaluation.values("rotation_error_deg")
+    order = np.argsort(degrees)  # NaN comes last
+    index = int(order[np.count_nonzero(~np.isnan(degrees)) // 2])
+    pair, pose = job.pairs(0)[index], evaluation.scores[index].transformation
+    assert pose is not None
+    source, reference = (as_points(side, MOST_SHOWN, seed=0).points for side in (pair.source, pair.reference))
+    return Scene(source, reference, pose, title=pair.id)

@@ -1,0 +1,1 @@
+"""Assemblies as pictures: what is shown, from where, and drawn by matplotlib."""

@@ -1,0 +1,104 @@
+"""Perturbed pairs have the right answer, and answers find their way back."""
+
+import numpy as np
+import pytest
+
+from bitr.data import AssemblyPair
+from bitr.data.poses import pose, random_pose
+from bitr.evaluation.evaluate import evaluate
+from bitr.evaluation.method import Method
+from bitr.evaluation.model_method import model_method
+from bitr.evaluation.perturbations import PERTURBATIONS, scaled, swapped, under
+from bitr.evaluation.score import errors_of
+from tests.app.cases import untrained
+from tests.data.cases import answer_error, pair_of
+
+TESTS = tuple(PERTURBATIONS)
+BOUND = Method("bound", lambda pair: pair.ref_from_src)
+IDENTITY = Method("identity", lambda pair: np.eye(4))
+
+
+@pytest.fixture
+def pair():
+    return pair_of(40, np.random.default_rng(0))
+
+
+def with_symmetry(pair):
+    motions = np.stack([np.eye(4), random_pose(np.random.default_rng(5), 0.3)])
+    return AssemblyPair(pair.source, pair.reference, pair.ref_from_src, pair.id, motions, pair.unit)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_the_answer_changes_along(test, pair):
+    changed = PERTURBATIONS[test](pair, np.random.default_rng(1))
+    np.testing.assert_allclose(
+        changed.original_pose(changed.pair.ref_from_src), pair.ref_from_src, atol=1e-12
+    )
+    if test != "scaled":  # the colours tell places in the original's unit
+        assert answer_error(changed.pair) < 1e-9
+
+
+def test_scaled_means_twice_as_large(pair):
+    changed = scaled(pair, np.random.default_rng(0)).pair
+    np.testing.assert_array_equal(changed.source.points, 2 * pair.source.points)
+    np.testing.assert_array_equal(changed.ref_from_src[:3, 3], 2 * pair.ref_from_src[:3, 3])
+    np.testing.assert_array_equal(changed.ref_from_src[:3, :3], pair.ref_from_src[:3, :3])
+
+
+def test_swapped_means_the_other_way_round(pair):
+    changed = swapped(pair, np.random.default_rng(0)).pair
+    assert changed.source is pair.reference
+    assert changed.reference is pair.source
+    np.testing.assert_allclose(changed.ref_from_src @ pair.ref_from_src, np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_symmetries_change_along(test, pair):
+    """Every right answer of the changed pair is a right answer of the original, and no other."""
+    symmetric = with_symmetry(pair)
+    changed = PERTURBATIONS[test](symmetric, np.random.default_rng(1))
+    right = symmetric.ref_from_src @ symmetric.symmetry
+    for answer, expected in zip(changed.pair.ref_from_src @ changed.pair.symmetry, right, strict=True):
+        np.testing.assert_allclose(changed.original_pose(answer), expected, atol=1e-12)
+
+
+def test_the_scaled_translation_error_is_in_the_originals_unit(pair):
+    off = Method("off", lambda pair: pose(np.eye(3), np.array([0.3, 0.0, 0.0])) @ pair.ref_from_src)
+    found = evaluate(under(off, "scaled", np.random.default_rng(0)), [pair]).scores[0].errors
+    assert found.translation_error == pytest.approx(0.15)
+    assert found.displacement == pytest.approx(0.15)
+
+
+def test_motions_come_from_the_generator(pair):
+    poses = [under(IDENTITY, "moved", np.random.default_rng(seed)).solve(pair) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(poses[0], poses[1])
+    assert np.abs(poses[0] - poses[2]).max() > 0.1
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_lawful_model_errs_alike_in_all_tests(test, pair):
+    method = model_method(untrained().double())
+    expected = errors_of(pair, method.solve(pair))
+    found = evaluate(under(method, test, np.random.default_rng(2)), [pair]).scores[0].errors
+    assert found.rotation_error_deg == pytest.approx(expected.rotation_error_deg, abs=1e-5)
+    assert found.translation_error == pytest.approx(expected.translation_error, abs=1e-6)
+
+
+def test_a_model_without_swap_fails_the_swapped_test_alone(pair):
+    method = model_method(untrained(swap=False).double())
+    degrees = {
+        test: evaluate(under(method, test, np.random.default_rng(2)), [pair])
+        .scores[0]
+        .errors.rotation_error_deg
+        for test in TESTS
+    }
+    for test in ("scaled", "moved"):
+        assert degrees[test] == pytest.approx(degrees["original"], abs=1e-5)
+    assert abs(degrees["swapped"] - degrees["original"]) > 0.1
+
+
+def test_a_bound_may_look_at_the_perturbed_answer(pair):
+    for test in TESTS:
+        errors = evaluate(under(BOUND, test, np.random.default_rng(3)), [pair]).scores[0].errors
+        assert errors.rotation_error_deg < 1e-5
+        assert errors.displacement < 1e-9
