@@ -2,24 +2,25 @@
 
     python -m benchmarks.variants [--compile]
 
-Prints a Markdown table: forward passes in turns, the fastest of each counts. "Weights laid out once" keeps
-what the layers spread their weights to, which later changes of the weights would not reach.
+Prints two Markdown tables: forward passes, and searches for neighbours by the distance matrix and by the k-d
+tree. What is compared takes turns; the fastest turn of each counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 
 import torch
 
 from bitr.evaluation.speed.passes import CONFIGS, no_grad, pair
 from bitr.evaluation.speed.timing import Job, Patience, take_turns
-from bitr.layers.kernel import KernelWeights
-from bitr.layers.radial import Homogeneous
-from bitr.model import BITR
+from bitr.layers.neighbors import by_matrix, by_tree
+from bitr.model import BITR, FrozenBITR
 
 PATIENCE = Patience(rounds=40, seconds=20.0, least=5)
+SHORT = Patience(rounds=300, seconds=1.0, least=20)
+SIZES = (16, 24, 32, 48, 64, 96, 128, 256, 400, 512, 1024)
+NEIGHBORS = 16
 
 
 def main() -> None:
@@ -34,13 +35,27 @@ def main() -> None:
         for (points, what, _), seconds in zip(jobs, fastest, strict=True):
             print(f"| {name} | {points} | {what} | {1e3 * seconds:.1f} | {seconds / fastest[0]:.2f} |")
 
+    print("\n| points | neighbours by matrix, ms | by tree, ms | matrix / tree |\n| --- | --- | --- | --- |")
+    for n in SIZES:
+        matrix, tree = (turns.fastest for turns in take_turns(list(searches(n)), SHORT))
+        print(f"| {n} | {1e3 * matrix:.3f} | {1e3 * tree:.3f} | {matrix / tree:.2f} |")
+
+
+def searches(n: int) -> tuple[Job, Job]:
+    """The neighbours of both clouds of a pair, by the distance matrix and by the k-d tree."""
+    clouds = pair(n, 1)
+    return (
+        lambda: [by_matrix(points, min(NEIGHBORS, n - 1), None) for points in clouds],
+        lambda: [by_tree(points[0], None, min(NEIGHBORS, n - 1)) for points in clouds],
+    )
+
 
 def variants(name: str, with_inductor: bool) -> list[tuple[int, str, Job]]:
     """Points, what is done, and the job; the plain pass first."""
     torch.manual_seed(0)
     model = BITR(CONFIGS[name]()).eval()
     (x, y), small = pair(1024, 1), pair(64, 1)
-    laid_out = with_weights_laid_out(model)
+    frozen = FrozenBITR(model)
 
     def rounded() -> object:
         with torch.autocast("cpu", torch.bfloat16):
@@ -49,37 +64,13 @@ def variants(name: str, with_inductor: bool) -> list[tuple[int, str, Job]]:
     found: list[tuple[int, str, Job]] = [
         (1024, "plain", lambda: model(x, y)),
         (64, "plain", lambda: model(*small)),
-        (1024, "weights laid out once", lambda: laid_out(x, y)),
+        (1024, "frozen", lambda: frozen(x, y)),
         (1024, "bfloat16 autocast", rounded),
     ]
     if with_inductor:
         compiled = torch.compile(model, fullgraph=True)
         found.append((1024, "inductor", lambda: compiled(x, y)))
     return found
-
-
-@torch.no_grad()
-def with_weights_laid_out(model: BITR) -> BITR:
-    """A copy whose layers have their weights in the layout that the products want."""
-    model = copy.deepcopy(model)
-    for module in model.modules():
-        if isinstance(module, KernelWeights):
-            weights = module()
-            module.forward = lambda kept=weights: dict(kept)
-        elif isinstance(module, Homogeneous) and module.sides == 1:
-            module.mix = _remembering(module.mix)
-    return model
-
-
-def _remembering(mix):
-    known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-
-    def remembered(weights: torch.Tensor, heads: int) -> torch.Tensor:
-        if id(weights) not in known:
-            known[id(weights)] = weights, mix(weights, heads)
-        return known[id(weights)][1]
-
-    return remembered
 
 
 if __name__ == "__main__":

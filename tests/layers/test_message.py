@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bitr.groups import Rep
 from bitr.layers import message
 from bitr.layers.edges import _angular
-from bitr.layers.rows import VectorRows, rows_of_any_degree
+from bitr.layers.pair_rows import PairRows
+from bitr.layers.rows import VectorRows, as_square, kept_rows, rows_of_any_degree
 from tests.conftest import random_field, random_points
 from tests.layers.cases import make_edges, make_layer, rep_of
 
@@ -46,6 +48,33 @@ def test_rows_of_vectors_are_the_rows_of_any_degree(rng):
     by_edge = rows_of_any_degree(field, with_matrices, degrees)
     for ours, general in zip(closed, message._by_node(by_edge, edges), strict=True):
         torch.testing.assert_close(ours, general, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("rep", [Rep.two_sided(1, 2), Rep({(0, 0): 3, (1, 0): 1, (0, 1): 2})], ids=str)
+def test_rows_of_the_merged_cloud_are_the_rows_of_any_degree(rng, rep):
+    """In values and in gradients, also where degrees have different numbers of channels or are missing."""
+    points = random_points(6, 6, rng).requires_grad_()
+    edges, degrees = make_edges(points, 1), [(0, 0), (0, 1), (1, 1)]
+    field = {d: f.requires_grad_() for d, f in random_field(rep, 6, rng).items()}
+    general = [
+        t.unflatten(0, edges.index.shape).transpose(1, 2).flatten(2)
+        for t in rows_of_any_degree(field, edges, degrees)
+    ]
+    square = as_square(field, 2, 2)
+    kept = [kept_rows(field, o, 2, 2, square.shape[3]) for o in degrees]
+    rows = PairRows(edges.index, 1, degrees, kept)
+    ours, known = rows.forward(square, edges.angular)
+    for own, other in zip(ours, general, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-12, atol=1e-12)
+
+    d_rows = [torch.randn(t.shape, generator=rng, dtype=t.dtype) for t in ours]
+    inputs = [*field.values(), points]
+    wanted = torch.autograd.grad(general, inputs, d_rows, retain_graph=True)
+    with torch.no_grad():
+        gradients = rows.backward(d_rows, known, square, edges.angular)
+    found = torch.autograd.grad([square, edges.angular], inputs, gradients)
+    for own, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["default", "paper"])

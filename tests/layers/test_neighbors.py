@@ -1,7 +1,12 @@
+from dataclasses import replace
+
+import pytest
 import torch
 from scipy.spatial import cKDTree
 
-from bitr import Rigid
+from bitr import BITR, BITRConfig, Rigid
+from bitr.errors import InputError
+from bitr.groups import Cloud
 from bitr.layers import nearest_neighbors
 from bitr.layers import neighbors as neighbors_module
 from tests.conftest import random_points
@@ -17,9 +22,9 @@ def test_neighbors_are_those_of_a_kd_tree_nearest_first(rng):
 
 
 def test_neighbors_are_the_same_in_chunks(rng, monkeypatch):
+    monkeypatch.setattr(neighbors_module, "TREE_FROM", 10**9)
     x = random_points(100, 3, rng, b=2)
     whole, _ = nearest_neighbors(x, 5)
-    assert x.shape[1] < neighbors_module.TREE_FROM
     monkeypatch.setattr(neighbors_module, "ROWS_AT_ONCE", 7)
     assert torch.equal(nearest_neighbors(x, 5)[0], whole)
 
@@ -81,3 +86,19 @@ def test_a_small_cloud_gives_all_its_other_points(rng):
     assert index.shape == (1, 5, 4)
     for u, row in enumerate(index[0].tolist()):
         assert sorted([u, *row]) == [0, 1, 2, 3, 4]
+
+
+def test_neighbours_that_are_known_save_the_search_and_change_nothing(monkeypatch):
+    model, rng = BITR(BITRConfig(num_keypoints=4)).double(), torch.Generator().manual_seed(1)
+    x, y = (Cloud(torch.randn(2, n, 3, generator=rng, dtype=torch.float64)) for n in (70, 20))
+    mask = torch.arange(70) < torch.tensor([[70], [50]])
+    x = replace(x, mask=mask)
+    expected = model(x, y).matrix()
+    known = [replace(c, neighbors=nearest_neighbors(c.points, 18, c.mask)[0]) for c in (x, y)]
+    monkeypatch.setattr(neighbors_module, "by_tree", None)  # neither may be called for clouds
+    turned = [c.moved(Rigid.random(rng)).scaled(3.0) for c in known]
+    torch.testing.assert_close(model(*known).matrix(), expected, rtol=0, atol=1e-12)
+    assert all(torch.equal(a.neighbors, b.neighbors) for a, b in zip(known, turned, strict=True))
+    few = replace(known[0], neighbors=known[0].neighbors[..., :5])
+    with pytest.raises(InputError, match="got 5 neighbors a point, expected at least 16"):
+        model(few, y)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from bitr.data.piece import MIN_POINTS
 from bitr.errors import InputError
-from bitr.model import BITR
+from bitr.model import BITR, FrozenBITR
 from bitr.model.checkpoint import load
+from bitr.refine import REFINEMENTS
 
 LIMITS = {"budget": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
 
@@ -18,14 +19,15 @@ class Settings:
     """How pairs are assembled: what a batch has in common, beside the model."""
 
     refine: str = "none"
+    """A name of ``bitr.refine.REFINEMENTS``."""
     hypotheses: int = 1
     budget: int = 1000
     """Points of each cloud that the model sees."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.refine != "none":
-            raise InputError(f"refine = {self.refine!r} is not available in this version, only 'none' is")
+        if self.refine not in REFINEMENTS:
+            raise InputError(f"refine = {self.refine!r}: expected one of {', '.join(REFINEMENTS)}")
         if self.hypotheses != 1:
             raise InputError(f"hypotheses = {self.hypotheses!r} is not available in this version, only 1 is")
         for name, (least, most) in LIMITS.items():
@@ -45,7 +47,9 @@ class Network:
     def of(cls, model: str | os.PathLike[str] | BITR) -> Network:
         """From a model as it is, or by the name of shipped weights or the path of a checkpoint.
 
-        What is loaded here runs in double precision: the laws then hold to the rounding of the files, and it
-        costs little.
+        What is loaded here is frozen, and runs in double precision: the laws then hold to the rounding of the
+        files, and it costs little.
         """
-        return cls(model, "BITR") if isinstance(model, BITR) else cls(load(model).double(), os.fspath(model))
+        if isinstance(model, BITR):
+            return cls(model, "BITR")
+        return cls(FrozenBITR(load(model).double()), os.fspath(model))

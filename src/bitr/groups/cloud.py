@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bitr.groups.rigid import Rigid
@@ -21,6 +21,9 @@ class Cloud:
     normals: Float[Tensor, "b n 3"] | None = None
     colors: Float[Tensor, "b n 3"] | None = None
     mask: Bool[Tensor, "b n"] | None = None
+    neighbors: Int[Tensor, "b n k"] | None = None
+    """Of each point the nearest other points, nearest first, where somebody has searched already; the search
+    is then saved. Motions and scales do not change them."""
 
     def moved(self, pose: Rigid) -> Cloud:
         """The cloud under a rigid motion: points move, normals turn, colours stay."""

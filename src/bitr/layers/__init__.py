@@ -4,7 +4,6 @@ from bitr.layers.activation import Elu
 from bitr.layers.attention import TransformerLayer
 from bitr.layers.clouds import Clouds
 from bitr.layers.edges import Edges, Neighborhoods, edges_of, gather_neighbors
-from bitr.layers.kernel import KernelWeights
 from bitr.layers.linear import DegreeLinear
 from bitr.layers.neighbors import nearest_neighbors
 from bitr.layers.normalization import FieldNorm
@@ -18,7 +17,6 @@ __all__ = [
     "Elu",
     "FieldNorm",
     "Homogeneous",
-    "KernelWeights",
     "Neighborhoods",
     "Radial",
     "TransformerLayer",

@@ -8,6 +8,8 @@ With degrees (p, 0) and one-sided edges it is the SE(3)-transformer layer of App
 
 from __future__ import annotations
 
+from functools import partial
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -15,7 +17,7 @@ from bitr.errors import InputError
 from bitr.groups import Degree, Field, Rep, components
 from bitr.layers.edge_message import edge_messages
 from bitr.layers.edges import Edges
-from bitr.layers.kernel import KernelWeights
+from bitr.layers.kernel import EdgeWeights, NodeWeights
 from bitr.layers.linear import DegreeLinear
 from bitr.layers.message import neighbor_sums
 from bitr.layers.precision import full_precision
@@ -55,10 +57,11 @@ class TransformerLayer(nn.Module):
         self.radial_k, self.radial_v = radial_k, radial_v
         self.two_sided = any(second for _, second in (*rep_in, *rep_out))
         self.query = DegreeLinear(rep_in, rep_query, tied)
-        self.keys = self._weights(rep_in, rep_query, radial_k, tied)
-        self.values = self._weights(rep_in, rep_out, radial_v, tied)
-        self.skip = DegreeLinear(rep_in, rep_out, tied) if self_interaction else None
         self.logit_scale = float(sum(components(degree) * head_channels for degree in shared)) ** -0.5
+        weights = partial(EdgeWeights if self.two_sided else NodeWeights, rep_in, heads=heads, tied=tied)
+        self.keys = weights(rep_query, radial_k, scale=self.logit_scale)
+        self.values = weights(rep_out, radial_v)
+        self.skip = DegreeLinear(rep_in, rep_out, tied) if self_interaction else None
 
     def forward(self, field: Field, edges: Edges) -> Field:
         out = self._by_edges(field, edges) if self.two_sided else self._by_nodes(field, edges)
@@ -66,10 +69,15 @@ class TransformerLayer(nn.Module):
             out |= {degree: out[degree] + value for degree, value in self.skip(field).items()}
         return out
 
+    def freeze(self) -> None:
+        """Lay the weights of keys and values out once and for all."""
+        self.keys.freeze(self.radial_k)
+        self.values.freeze(self.radial_v)
+
     def _by_edges(self, field: Field, edges: Edges) -> Field:
-        query = {o: q * self.logit_scale for o, q in self.query(field).items()}
+        w_k, w_v = self.keys(self.radial_k), self.values(self.radial_v)
         h_k, h_v = self.radial_k(edges), self.radial_v(edges)
-        return edge_messages(field, edges, query, self.keys(), self.values(), h_k, h_v, self.heads)
+        return edge_messages(field, edges, self.query(field), dict(self.rep_out), w_k, w_v, h_k, h_v)
 
     def _by_nodes(self, field: Field, edges: Edges) -> Field:
         h_k, h_v = self.radial_k(edges), self.radial_v(edges)
@@ -80,21 +88,16 @@ class TransformerLayer(nn.Module):
 
     def _probes(self, field: Field, num_functions: int) -> dict[Degree, Float[Tensor, "N _ _"]]:
         """w_zᵀ Q_u, the query contracted with the weights of the keys: (m q, z h) at every node."""
-        weights, probes = self.keys(), {}
+        weights, probes = self.keys(self.radial_k), {}
         for o, q in self.query(field).items():
-            w = self.radial_k.mix(weights[o], self.heads) * self.logit_scale
-            probe = (q @ w.mT).to(q.dtype)
+            probe = (q @ weights[o].mT).to(q.dtype)
             probes[o] = probe.reshape(len(probe), -1, num_functions * self.heads)
         return probes
 
     def _values(self, sums: dict[Degree, Float[Tensor, "N _ _"]]) -> Field:
         """Σ_z w_z (Σ_v α_uv h_z T_uv): the weights of the values on the sums over the neighbours."""
-        weights, out = self.values(), {}
-        for o, of_o in sums.items():
-            w = self.radial_v.mix(weights[o], self.heads)
-            out[o] = (of_o.reshape(len(of_o), components(o), -1) @ w).to(of_o.dtype)
-        return out
-
-    def _weights(self, rep_in: Rep, rep_out: Rep, radial: Radial, tied: bool) -> KernelWeights:
-        order = radial.swap_order if tied else None
-        return KernelWeights(rep_in, rep_out, self.heads, radial.num_weights, order, not self.two_sided)
+        weights = self.values(self.radial_v)
+        return {
+            o: (of_o.reshape(len(of_o), components(o), -1) @ weights[o]).to(of_o.dtype)
+            for o, of_o in sums.items()
+        }

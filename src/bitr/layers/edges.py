@@ -6,6 +6,7 @@ Element-wise work then runs over long contiguous rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -42,11 +43,15 @@ class Neighborhoods:
 
     @classmethod
     def of_all(
-        cls, batches: list[Float[Tensor, "_ _ d"]], masks: list[Bool[Tensor, "_ _"] | None], k: int
+        cls,
+        batches: list[Float[Tensor, "_ _ d"]],
+        masks: list[Bool[Tensor, "_ _"] | None],
+        k: int,
+        known: Sequence[Int[Tensor, "_ _ _"] | None] | None = None,
     ) -> Neighborhoods:
-        """Of several batches of clouds, in one row."""
+        """Of several batches of clouds, in one row; the neighbours of some may be ``known``."""
         clouds = Clouds.of(batches, masks)
-        found = nearest_neighbors_in_each(list(zip(batches, masks, strict=True)), k)
+        found = nearest_neighbors_in_each(list(zip(batches, masks, strict=True)), k, known)
         most = max(index.shape[2] for index, _ in found)
         all_real = all(valid is None and index.shape[2] == most for index, valid in found)
         indices, valids, start = [], [], 0

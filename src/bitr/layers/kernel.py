@@ -11,70 +11,59 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bitr.groups import Degree, Rep, components, swapped
+from bitr.layers.radial import Radial
 from bitr.layers.rows import num_j
 
 
 class KernelWeights(nn.Module):
     """The learned part of a kernel: w for every (o, i, J₁, J₂), radial function and pair of channels.
 
-    With ``swap_order``, the weights of (õ, ĩ, J₂, J₁) are those of (o, i, J₁, J₂) with the radial
-    functions of the other side (Prop. 5.2). The free weights are one vector; ``forward`` spreads them to one
-    matrix per output degree, in one of two arrangements: from (q, z, head) to channels, in which a head sees
-    no other head's channels, for layers that meet the weights at the nodes (``by_head``); or from radial
-    functions z to (q, channel) matrices, for layers that mix them for every edge.
+    With ``tied``, the weights of (õ, ĩ, J₂, J₁) are those of (o, i, J₁, J₂) with the radial functions of the
+    other side (Prop. 5.2). The free weights are one vector; ``NodeWeights`` and ``EdgeWeights`` spread them
+    to where they are needed, times ``scale``. Once frozen, they keep what they spread.
     """
 
     index: Tensor
+    laid_out: Tensor | None
 
     def __init__(
-        self,
-        rep_in: Rep,
-        rep_out: Rep,
-        heads: int,
-        num_weights: int,
-        swap_order: Int[Tensor, " z"] | None,
-        by_head: bool,
+        self, rep_in: Rep, rep_out: Rep, radial: Radial, *, heads: int, tied: bool, scale: float = 1.0
     ) -> None:
         super().__init__()
-        self.rep_in, self.rep_out, self.heads, self.num_weights = rep_in, rep_out, heads, num_weights
-        names = self._names(num_weights)
-        if swap_order is not None:
+        self.rep_in, self.rep_out, self.heads, self.scale = rep_in, rep_out, heads, scale
+        self.register_buffer("laid_out", None, persistent=False)
+        names = self._names(radial.num_weights)
+        if tied:
             for (o, i), own in list(names.items()):
-                mirrored = names[swapped(o), swapped(i)].transpose(1, 2)[swap_order]
+                mirrored = names[swapped(o), swapped(i)].transpose(1, 2)[radial.swap_order]
                 names[o, i] = torch.minimum(own, mirrored)
         rows = {o: _in_order({i: names[o, i] for i in rep_in}) for o in rep_out}
-        every = torch.cat([of_o.flatten() for of_o in rows.values()])
-        free, place = every.unique(return_inverse=True)
-        places = [
-            p.reshape(of_o.shape)
-            for p, of_o in zip(
-                place.split([of_o.numel() for of_o in rows.values()]), rows.values(), strict=True
-            )
-        ]
-        spread = [self._per_head(p, len(free)) if by_head else p for p in places]
-        self.by_head = by_head
-        self.register_buffer("index", torch.cat([p.flatten() for p in spread]), persistent=False)
-        self.shapes = {o: p.shape for o, p in zip(rep_out, spread, strict=True)}
+        free, place = torch.cat([of_o.flatten() for of_o in rows.values()]).unique(return_inverse=True)
+        places = place.split([of_o.numel() for of_o in rows.values()])
+        self.places = {o: p.reshape(rows[o].shape) for o, p in zip(rows, places, strict=True)}
+        """For each output degree, where its weights (z, q, c) are among the free ones."""
         std = torch.empty(len(free))
-        for p, (o, w) in zip(places, rows.items(), strict=True):
+        for o, p in self.places.items():
             # A_J has Frobenius norm 1, so what it gives has variance 1/(2o+1) per component
-            std[p] = (components(o) / (w.shape[0] * w.shape[1])) ** 0.5
+            std[p] = (components(o) / (p.shape[0] * p.shape[1])) ** 0.5
         self.free = nn.Parameter(torch.randn(len(free)) * std)
 
-    def forward(self) -> dict[Degree, Tensor]:
-        """(q z h, c) for each output degree or, with ``by_head`` off, (z, q, c)."""
-        nothing = [self.free.new_zeros(1)] if self.by_head else []
-        spread = torch.cat([self.free, *nothing]).index_select(0, self.index)
-        matrices = spread.split([shape.numel() for shape in self.shapes.values()])
-        return {o: m.reshape(shape) for m, (o, shape) in zip(matrices, self.shapes.items(), strict=True)}
+    def spread(self, radial: Radial) -> Float[Tensor, " w"]:
+        """All weights, in the order in which they are used."""
+        if self.laid_out is not None:
+            return self.laid_out
+        return self._free(radial).index_select(0, self.index) * self.scale
+
+    def freeze(self, radial: Radial) -> None:
+        """Lay the weights out once and for all: what becomes of the free ones no longer matters."""
+        self.laid_out = self.spread(radial).detach()
+
+    def _free(self, radial: Radial) -> Float[Tensor, " f"]:
+        return self.free
 
     def of_degrees(self, o: Degree, i: Degree) -> Float[Tensor, "z j1 j2 i o"]:
         """The weights between two degrees, as the paper's equations name them."""
-        if self.by_head:
-            split = (-1, self.num_weights, self.heads, self.heads, self.rep_out[o] // self.heads)
-            own = self()[o].reshape(split).diagonal(dim1=2, dim2=3).movedim(-1, 2).flatten(2)  # (q, z, c)
-        else:
-            own = self()[o].transpose(0, 1)
+        own = self.free[self.places[o]].transpose(0, 1)
         names = self._names(1)
         order = _in_order({d: names[o, d][..., :1] for d in self.rep_in}).flatten()
         wanted = names[o, i][..., :1]
@@ -93,11 +82,63 @@ class KernelWeights(nn.Module):
                 start += shape.numel()
         return names
 
+
+class NodeWeights(KernelWeights):
+    """For layers that meet the weights at the nodes: a matrix from (q, z, head) to channels for each degree,
+    in which a head sees no other head's channels.
+
+    Where the radial functions are one function times their values at 1, Σ_z φ_z(1) w_z stands for all w_z.
+    """
+
+    by_function: Tensor | None
+
+    def __init__(
+        self, rep_in: Rep, rep_out: Rep, radial: Radial, *, heads: int, tied: bool, scale: float = 1.0
+    ) -> None:
+        super().__init__(rep_in, rep_out, radial, heads=heads, tied=tied, scale=scale)
+        places, count, by_function = self.places, len(self.free), None
+        if radial.at_one() is not None:
+            by_function = torch.cat([p.flatten(1) for p in places.values()], dim=1)
+            count = by_function.shape[1]
+            sums = torch.arange(count).split([p[0].numel() for p in places.values()])
+            places = {o: s.reshape(1, *p.shape[1:]) for s, (o, p) in zip(sums, places.items(), strict=True)}
+        by_head = {o: self._per_head(p, count) for o, p in places.items()}
+        self.shapes = {o: p.shape for o, p in by_head.items()}
+        self.register_buffer("index", torch.cat([p.flatten() for p in by_head.values()]), persistent=False)
+        self.register_buffer("by_function", by_function, persistent=False)
+
+    def forward(self, radial: Radial) -> dict[Degree, Float[Tensor, "qzh c"]]:
+        matrices = self.spread(radial).split([shape.numel() for shape in self.shapes.values()])
+        return {o: m.view(shape) for m, (o, shape) in zip(matrices, self.shapes.items(), strict=True)}
+
+    def _free(self, radial: Radial) -> Float[Tensor, " f"]:
+        at_one = radial.at_one()
+        free: Tensor = self.free
+        if at_one is not None and self.by_function is not None:
+            free = at_one @ free.index_select(0, self.by_function.flatten()).view(self.by_function.shape)
+        return torch.cat([free, free.new_zeros(1)])  # the zero of other heads' channels
+
     def _per_head(self, place: Int[Tensor, "z q c"], nowhere: int) -> Int[Tensor, "qzh c"]:
         z, q, c = place.shape
         own = torch.eye(self.heads, dtype=torch.bool)[:, :, None]
         split = place.transpose(0, 1).reshape(q, z, 1, self.heads, c // self.heads)
         return torch.where(own, split, nowhere).reshape(q * z * self.heads, c)
+
+
+class EdgeWeights(KernelWeights):
+    """For layers that mix the weights at the edges: from radial functions to (o, channel, q), by head."""
+
+    def __init__(
+        self, rep_in: Rep, rep_out: Rep, radial: Radial, *, heads: int, tied: bool, scale: float = 1.0
+    ) -> None:
+        super().__init__(rep_in, rep_out, radial, heads=heads, tied=tied, scale=scale)
+        by_head = [p.mT.unflatten(1, (heads, -1)).transpose(0, 1).flatten(2) for p in self.places.values()]
+        index = torch.cat(by_head, dim=2)
+        self.shape = index.shape
+        self.register_buffer("index", index.flatten(), persistent=False)
+
+    def forward(self, radial: Radial) -> Float[Tensor, "h z _"]:
+        return self.spread(radial).view(self.shape)
 
 
 def _in_order(of_i: dict[Degree, Int[Tensor, "z _ _ _ o"]]) -> Int[Tensor, "z q o"]:

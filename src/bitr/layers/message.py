@@ -74,14 +74,9 @@ class Attention:
         self, rows: Rows, h_k: Tensor, h_v: Tensor, envelope: Tensor | None, *probes: Tensor
     ) -> tuple[Tensor, ...]:
         products = _products(probes, [rows[o] for o in self.asked]).unflatten(1, (-1, self.heads))
-        alpha = self._weights(products, h_k, envelope)
+        alpha = attention_weights((products * h_k[:, :, None]).sum(1), envelope, self.valid)
         share = self._share(h_v, alpha).mT
         return tuple(t @ share for t in rows)
-
-    def _weights(
-        self, products: Float[Tensor, "N z h k"], h_k: Tensor, envelope: Tensor | None
-    ) -> Float[Tensor, "N h k"]:
-        return attention_weights((products * h_k[:, :, None]).sum(1), envelope, self.valid)
 
     def backward(
         self,
@@ -107,10 +102,10 @@ class Attention:
         ]
         both = _products(sides, rows)
         products, d_share = (part.unflatten(1, (-1, self.heads)) for part in both.split([z, y], dim=1))
-        alpha = self._weights(products, h_k, envelope)
+        logits = (products * h_k[:, :, None]).sum(1)
+        alpha = attention_weights(logits, envelope, self.valid)
         d_alpha = (d_share * h_v[:, :, None]).sum(1)
-        centred = d_alpha - (alpha * d_alpha).sum(-1, keepdim=True)
-        d_logits = alpha * centred
+        d_logits, d_envelope = attention_backward(alpha, d_alpha, logits, envelope if geometry else None)
         d_products = (d_logits[:, None] * h_k[:, :, None]).flatten(1, 2)
         back = torch.cat([d_products, self._share(h_v, alpha)], dim=1)
         d_rows = [side @ back for side in sides]
@@ -119,12 +114,6 @@ class Attention:
             return d_rows, [None, None, None, *d_probes]
         d_h_k = (d_logits[:, None] * products).sum(2)
         d_h_v = (d_share * alpha[:, None]).sum(2)
-        d_envelope = None
-        if envelope is not None:
-            # ∂α/∂e is α/e, also where e = 0
-            over_envelope = _bounded_exp((products * h_k[:, :, None]).sum(1))
-            total = 1 + (envelope[:, None] * over_envelope).sum(-1, keepdim=True)
-            d_envelope = (over_envelope / total * centred).sum(1)
         return d_rows, [d_h_k, d_h_v, d_envelope, *d_probes]
 
     def _share(self, h_v: Float[Tensor, "N z k"], alpha: Float[Tensor, "N h k"]) -> Float[Tensor, "N zh k"]:
@@ -221,6 +210,22 @@ def attention_weights(
         return logits.masked_fill(~real, least).softmax(-1) * real
     weight = envelope[:, None] * _bounded_exp(logits)
     return weight / (1 + weight.sum(-1, keepdim=True))
+
+
+def attention_backward(
+    alpha: Float[Tensor, "N h k"],
+    d_alpha: Float[Tensor, "N h k"],
+    logits: Float[Tensor, "N h k"],
+    envelope: Float[Tensor, "N k"] | None,
+) -> tuple[Float[Tensor, "N h k"], Float[Tensor, "N k"] | None]:
+    """Gradients in the logits and, if one is given, in the envelope."""
+    centred = d_alpha - (alpha * d_alpha).sum(-1, keepdim=True)
+    if envelope is None:
+        return alpha * centred, None
+    # ∂α/∂e is α/e, also where e = 0
+    over_envelope = _bounded_exp(logits)
+    total = 1 + (envelope[:, None] * over_envelope).sum(-1, keepdim=True)
+    return alpha * centred, (over_envelope / total * centred).sum(1)
 
 
 def _bounded_exp(logits: Tensor) -> Tensor:

@@ -1,13 +1,18 @@
 """Nearest neighbours as a dense index."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from small_gicp import KdTree
 from torch import Tensor
 
-TREE_FROM = 400
-"""Points from which a k-d tree beats the distance matrix on a CPU (measured with 25 neighbours)."""
+from bitr.errors import InputError
+
+TREE_FROM = 64
+"""From how many points a CPU uses a k-d tree: faster than the distance matrix (``benchmarks/variants.py``),
+and large enough to wake threads for."""
 ROWS_AT_ONCE = 2048
 """Rows of the distance matrix that exist at a time."""
 
@@ -29,19 +34,25 @@ def nearest_neighbors(
 
 @torch.no_grad()
 def nearest_neighbors_in_each(
-    batches: list[tuple[Float[Tensor, "_ _ d"], Bool[Tensor, "_ _"] | None]], k: int
+    batches: list[tuple[Float[Tensor, "_ _ d"], Bool[Tensor, "_ _"] | None]],
+    k: int,
+    known: Sequence[Int[Tensor, "_ _ _"] | None] | None = None,
 ) -> list[Found]:
-    """The same for several batches of clouds."""
+    """The same for several batches of clouds; the indices of some may be ``known``, k of them or more."""
     found = []
     eager_on_cpu = batches[0][0].device.type == "cpu" and not torch.compiler.is_compiling()
-    for points, mask in batches:
+    for (points, mask), searched in zip(batches, known or [None] * len(batches), strict=True):
         fewer = min(k, points.shape[1] - 1)
-        if eager_on_cpu and points.shape[1] >= TREE_FROM and points.shape[2] == 3:
+        if searched is not None:
+            if searched.shape[2] < fewer:
+                raise InputError(f"got {searched.shape[2]} neighbors a point, expected at least {fewer}")
+            index = searched[..., :fewer]
+        elif eager_on_cpu and points.shape[1] >= TREE_FROM and points.shape[2] == 3:
             masks = [None] * len(points) if mask is None else list(mask)
-            trees = [_by_tree(cloud.detach(), m, fewer) for cloud, m in zip(points, masks, strict=True)]
+            trees = [by_tree(cloud.detach(), m, fewer) for cloud, m in zip(points, masks, strict=True)]
             index = torch.stack(trees)
         else:
-            index = _by_matrix(points, fewer, mask)
+            index = by_matrix(points, fewer, mask)
         valid = None
         if mask is not None:
             enough = torch.arange(fewer, device=points.device) < mask.sum(1)[:, None] - 1
@@ -50,13 +61,13 @@ def nearest_neighbors_in_each(
     return found
 
 
-def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, " n"] | None, k: int) -> Int[Tensor, "n k"]:
+def by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, " n"] | None, k: int) -> Int[Tensor, "n k"]:
     """One cloud on the CPU. Rows of padding, and places beyond the last real neighbour, hold any index."""
     if mask is not None:
         real = mask.nonzero()[:, 0]
         index = torch.zeros(len(points), k, dtype=torch.long)
         if len(real) > 1:
-            among_real = _by_tree(points[real], None, min(k, len(real) - 1))
+            among_real = by_tree(points[real], None, min(k, len(real) - 1))
             index[real, : among_real.shape[1]] = real[among_real]
         return index
     array, threads = points.double().numpy(), torch.get_num_threads()
@@ -67,7 +78,7 @@ def _by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, " n"] | None, k: i
     return torch.from_numpy(found[~own].reshape(-1, k))
 
 
-def _by_matrix(
+def by_matrix(
     points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None
 ) -> Int[Tensor, "b n k"]:
     found, points = [], points.double()

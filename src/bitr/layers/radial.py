@@ -1,7 +1,7 @@
 r"""Radial functions, with their last linear map apart: φ(r) = Σ_z w_z h_z(r).
 
 A radial module gives the h_z. It also says how many weights w_z a layer keeps (``num_weights``), which of
-them trade places when the two sides are swapped (``swap_order``), and how they enter (``mix``).
+them trade places when the two sides are swapped (``swap_order``), and what they share (``at_one``).
 """
 
 from functools import partial
@@ -25,9 +25,9 @@ class Radial(nn.Module):
         self.num_weights = len(swap_order)
         self.register_buffer("swap_order", swap_order, persistent=False)
 
-    def mix(self, weights: Float[Tensor, "qzh c"], heads: int) -> Float[Tensor, "_ c"]:
-        """The weights as they meet the functions that ``forward`` gives, from (q, z, head) to channels."""
-        return weights
+    def at_one(self) -> Float[Tensor, " z"] | None:
+        """Where ``forward`` gives one function for all weights, what it is multiplied with for each."""
+        return None
 
 
 class Chebyshev(Radial):
@@ -78,9 +78,5 @@ class Homogeneous(Radial):
         both_orders = self.trunk(torch.stack([lengths, lengths.flip(-1)], dim=1))
         return both_orders.mT.flatten(1, 2)
 
-    def mix(self, weights: Float[Tensor, "qzh c"], heads: int) -> Float[Tensor, "_ c"]:
-        if self.sides == 2:
-            return weights
-        at_one = self.trunk(weights.new_ones(1))
-        by_function = weights.reshape(-1, self.num_weights, heads * weights.shape[-1])
-        return (at_one @ by_function).reshape(-1, weights.shape[-1])
+    def at_one(self) -> Float[Tensor, " z"] | None:
+        return self.trunk(next(self.parameters()).new_ones(1)) if self.sides == 1 else None

@@ -128,7 +128,7 @@ def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> lis
     side, sides = edges.max_degree + 1, edges.sides
     assert edges.angular is not None
     c = max(value.shape[2] for value in field.values())
-    at_neighbors = _square(field, side, sides, c).index_select(0, edges.index.flatten())
+    at_neighbors = as_square(field, side, sides).index_select(0, edges.index.flatten())
     sizes = [(2 * o + 1) * sum(num_j(o, i) for i in range(side)) for o in range(side)]
     rows = edges.angular[0] @ at_neighbors.flatten(2)
     if sides == 2:
@@ -141,13 +141,13 @@ def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> lis
     for o in degrees:
         part = lines[o[1]][o[0]].unflatten(2, (2 * o[0] + 1, -1)).unflatten(1, (2 * o[1] + 1, -1))
         part = part.permute(0, 3, 1, 2, 4, 5).flatten(3).flatten(1, 2)  # (E, m₁ m₂, J₂ J₁ c)
-        result.append(part[:, :, _kept(field, o, side, sides, c)])
+        result.append(part[:, :, kept_rows(field, o, side, sides, c)])
     return result
 
 
-def _square(field: Field, side: int, sides: int, c: int) -> Float[Tensor, "N _ _ c"]:
+def as_square(field: Field, side: int, sides: int) -> Float[Tensor, "N _ _ c"]:
     """All features of a point as one matrix, x components by y components; zero where a degree is missing."""
-    some = field[0, 0]
+    some, c = field[0, 0], max(value.shape[2] for value in field.values())
     lines = []
     for p in range(side):
         line = []
@@ -162,7 +162,7 @@ def _square(field: Field, side: int, sides: int, c: int) -> Float[Tensor, "N _ _
     return torch.cat(lines, dim=1)
 
 
-def _kept(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int[Tensor, " q"]:
+def kept_rows(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int[Tensor, " q"]:
     """Which (i₂, J₂, i₁, J₁, channel) exist, where degrees have different numbers of channels."""
     others = range(side if sides == 2 else 1)
     channels = {(p, q): field[p, q].shape[2] if (p, q) in field else 0 for q in others for p in range(side)}

@@ -16,7 +16,7 @@ from bitr.model.config import BITRConfig
 from bitr.model.inputs import Frame, as_cloud, centered, check_pair
 from bitr.model.keypoints import KeyPointNetwork
 from bitr.model.merge import merge, merged_rep
-from bitr.model.projection import project
+from bitr.model.projection import Unprojected, project
 from bitr.model.transformer import MergedTransformer
 
 
@@ -29,6 +29,8 @@ class Solution:
     reference_keypoints: Float[Tensor, "b l 3"]
     singular_gap: Float[Tensor, " b"]
     """Near 0 the rotation is not determined: the shape is symmetric or degenerate."""
+    unprojected: Unprojected | None = None
+    """What the pose was projected from, for a loss that need not look through the projection."""
 
 
 class BITR(nn.Module):
@@ -60,12 +62,13 @@ class BITR(nn.Module):
         x_key, y_key = self.extract(x, y)
         with full_precision(x_key.points.device):  # so few points that rounding would save nothing
             field = self.transform(*merge(x_key, y_key))
-            pose, gap = project(field, x_key.points, y_key.points)
+            pose, gap, parts = project(field, x_key.points, y_key.points)
         return Solution(
             frame.pose(pose),
             frame.leave(x_key.points, frame.source_center),
             frame.leave(y_key.points, frame.reference_center),
             gap,
+            frame.leave_parts(parts),
         )
 
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:

@@ -85,7 +85,7 @@ class _FromPoints(nn.Module):
         x, y, frame = self.model._enter(Cloud(source), Cloud(reference))
         x_key, y_key = self.model.extract(x, y)
         field = self.model.transform(*merge(x_key, y_key))
-        pose, gap = project(field, x_key.points, y_key.points, nearest_rotation_by_squaring)
+        pose, gap, _ = project(field, x_key.points, y_key.points, nearest_rotation_by_squaring)
         return frame.pose(pose).matrix(), gap
 
 

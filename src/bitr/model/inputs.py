@@ -11,6 +11,7 @@ from torch import Tensor
 from bitr.errors import InputError
 from bitr.groups import Cloud, Rigid
 from bitr.layers import Clouds
+from bitr.model.projection import Unprojected
 
 MIN_POINTS = 4
 """Three points fix a motion only up to a reflection, and a network needs a neighbourhood."""
@@ -34,6 +35,14 @@ class Frame:
     def leave(self, points: Float[Tensor, "b l 3"], center: Float[Tensor, "b 3"]) -> Float[Tensor, "b l 3"]:
         """Points of a centred copy in the coordinates of its cloud."""
         return (points * self.unit[:, None, None] + center[:, None]).to(self.dtype)
+
+    def leave_parts(self, parts: Unprojected) -> Unprojected:
+        """The same with its points in the coordinates of the clouds."""
+        return Unprojected(
+            parts.r_hat.to(self.dtype),
+            self.leave(parts.source_anchor[:, None], self.source_center)[:, 0],
+            self.leave(parts.reference_anchor[:, None], self.reference_center)[:, 0],
+        )
 
 
 def as_cloud(value: object, name: str) -> Cloud:
@@ -61,6 +70,11 @@ def as_cloud(value: object, name: str) -> Cloud:
             raise InputError(
                 f"{name}: {part} on {tensor.device}, points on {points.device}: move them together"
             )
+    if cloud.neighbors is not None and cloud.neighbors.shape[:2] != points.shape[:2]:
+        raise InputError(
+            f"{name}: got neighbors of shape {tuple(cloud.neighbors.shape)}, expected "
+            f"{tuple(points.shape[:2])} and their number"
+        )
     if cloud.mask is not None and cloud.mask.dtype != torch.bool:
         raise InputError(
             f"{name}: got a mask of type {cloud.mask.dtype}, expected bool (True on real points)"

@@ -39,7 +39,9 @@ class KeyPointNetwork(nn.Module):
 
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
         """Both clouds go through the network in one row; only the fusion and the pools tell them apart."""
-        around = Neighborhoods.of_all([x.points, y.points], [x.mask, y.mask], self.config.num_neighbors)
+        around = Neighborhoods.of_all(
+            [x.points, y.points], [x.mask, y.mask], self.config.num_neighbors, [x.neighbors, y.neighbors]
+        )
         clouds = around.clouds
         edges = edges_of(around, self.config.max_degree, self._unit(around), self.config.basis_size(sides=1))
         field_x, field_y = _input_field(x, self.config), _input_field(y, self.config)

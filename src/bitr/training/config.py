@@ -34,10 +34,13 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class LossConfig:
-    """‖rᵀr_gt − I‖² + ``translation_weight`` · (how far the piece is from its place)² + spread term."""
+    """How far the rotation is off, squared, ``translation_weight`` times that of the place, and spread."""
 
+    compare: Literal["unprojected", "pose"] = "unprojected"
+    """What is compared with the truth: the pose, as in the paper, or r̂ and the anchors that it is made of,
+    whose gradient does not blow up where singular values come close."""
     translation: Literal["displacement", "paper"] = "displacement"
-    """``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
+    """Of poses: ``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
     translation_weight: float = 1.0
     spread_weight: float = 0.0
     """Of the penalty on key points that come closer than ``spread_reach``."""

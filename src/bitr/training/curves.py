@@ -31,19 +31,20 @@ def draw_curves(folder: Path, title: str) -> Path:
         ax.plot(*_points(rows, val), "o-", color=VAL, markersize=3, label="held out, averaged weights")
         ax.set_xlabel("step")
         ax.set_ylabel(label)
-        ax.set_ylim(bottom=0)
         ax.spines[["top", "right"]].set_visible(False)
     median = _points(rows, "val_median_deg")
     axes[1].plot(*median, "--", color=VAL, linewidth=1, label="held out, median")
     axes[1].axhline(CHANCE_DEG, color=CHANCE, linewidth=0.8, linestyle=":", label="chance")
     axes[1].legend(frameon=False, fontsize=8)
     axes[0].legend(frameon=False, fontsize=8)
+    for ax in axes:
+        ax.set_ylim(bottom=0)
     figure.suptitle(title, fontsize=10)
     with whole_file(folder / FILE_NAME, force=True) as temporary:
         figure.savefig(temporary, dpi=150)
     return folder / FILE_NAME
 
 
-def _points(rows: list[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
+def _points(rows: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
     there = [row for row in rows if row[name] is not None]
     return [row["step"] for row in there], [row[name] for row in there]

@@ -40,6 +40,8 @@ class RunFolder:
             raise InputError(
                 f"{self.path}: cannot be made ({error.strerror}); choose another --out"
             ) from error
+        for unfinished in self.checkpoints.glob(f".{state.PATTERN}"):  # of a run that was killed
+            unfinished.unlink()
         if not os.access(self.path, os.W_OK):
             raise InputError(f"{self.path}: cannot be written to; choose another folder with --out")
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from bitr.errors import InputError
+from bitr.training.rendezvous import met
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,16 @@ class Group:
         """Whether this process writes files and talks."""
         return self.rank == 0
 
-    @property
-    def restarted(self) -> bool:
-        """Whether ``torchrun`` has started the processes again after one of them died."""
-        return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes, the same on each."""
         if self.world > 1:
             distributed.all_reduce(values)
         return values
+
+    def restarted(self) -> bool:
+        """Whether ``torchrun`` has started the processes again after one died, on this machine or another."""
+        count = float(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))  # of this machine alone
+        return bool(self.sum(torch.tensor(count, device=self.device)) > 0)
 
     def from_leader(self, value: bytes | None) -> bytes | None:
         """What the leading process has."""
@@ -63,9 +64,11 @@ def joined(device: str) -> Iterator[Group]:
     here = _device(device, int(os.environ.get("LOCAL_RANK", "0")))
     if here.type == "cuda":
         torch.cuda.set_device(here)
-    distributed.init_process_group("nccl" if here.type == "cuda" else "gloo")
+    store, rank, world = met()
+    backend = "nccl" if here.type == "cuda" else "gloo"
+    distributed.init_process_group(backend, store=store, rank=rank, world_size=world)
     try:
-        yield Group(distributed.get_rank(), distributed.get_world_size(), here)
+        yield Group(rank, world, here)
     finally:
         distributed.destroy_process_group()
 

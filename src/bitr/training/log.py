@@ -87,12 +87,9 @@ class RunLog:
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
     """The records of a run's CSV, empty cells as None."""
-    with (folder / FILE_NAME).open(encoding="utf-8", newline="") as file:
-        return [
-            {key: _number(text) for key, text in row.items()}
-            for row in csv.DictReader(file)
-            if None not in row.values()  # a line that was cut off
-        ]
+    lines = (folder / FILE_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]  # a full disk may cut the last one off
+    return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(whole)]
 
 
 def _number(text: str) -> float | int | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from bitr.errors import InputError
@@ -66,15 +67,15 @@ def train(
             raise InputError(f"run.batch = {config.run.batch} is less than the {group.world} processes")
         shown = listener if listener is not None and group.leads else Silent()
         chosen = kind or Kind(_first_model, save)
-        run = _Run(config, chosen, RunFolder(out), group, shown, resume or group.restarted)
         try:
+            run = _Run(config, chosen, RunFolder(out), group, shown, group.restarted() or resume)
             return run.go(stopping)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        except (OSError, SafetensorError) as error:
+            if not _is_full(error):
                 raise
             raise TrainingError(
-                f"{out}: no space left on the disk at step {run.progress.step}; the checkpoints there are "
-                "whole: make room and go on with --resume"
+                f"{out}: no space left on the disk; the checkpoints there are whole: make room and go on "
+                "with --resume"
             ) from error
 
 
@@ -113,17 +114,18 @@ class _Run:
         numbers = Numbers(first, run.steps, run.batch, self.group.rank, self.group.world)
         stream = Stream.of(self.train_source, self.config)
         pairs = batches(stream, numbers, self.config.data.workers)
-        meter = Meter()
+        meter = Meter(self.progress.meter)
         while self.progress.step < run.steps and not self._lost_patience():
             with meter.waiting():
                 batch = next(pairs).to(self.group.device)
             result = self._step(batch, stopping())
-            meter.add(result.means, result.gradient_norm)
+            meter.add(result)
             done = self.progress.step
             validated = done % run.validate_every == 0 or done == run.steps
             if validated or done % run.log_every == 0:
                 self._record(meter, self._validate() if validated else None)
                 meter = Meter()
+            self.progress = replace(self.progress, meter=meter.kept())
             if done % run.checkpoint_every == 0 or done == run.steps or result.stop:
                 self._checkpoint()
             if result.stop:
@@ -206,6 +208,10 @@ class _Run:
         return state.unpack(data, self.trainer.parts)
 
     def _finish(self) -> dict[str, Any]:
+        if not self.progress.best:
+            raise TrainingError(
+                f"{self.folder.path}: the loss on held-out pairs was never finite, so no weights were kept"
+            )
         result = {
             "data": self.label,
             "val": self.progress.best,
@@ -226,6 +232,13 @@ class _Run:
     def _split_hash(self) -> str | None:
         path = self.folder.path / "split.json"
         return json.loads(path.read_text(encoding="utf-8"))["sha256"] if path.is_file() else None
+
+
+def _is_full(error: OSError | SafetensorError) -> bool:
+    """Whether the disk or the quota is at its end; safetensors tells that in words only."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return any(f"(os error {code})" in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
 
 
 def _first_model(config: TrainConfig) -> tuple[BITR, TrainConfig]:

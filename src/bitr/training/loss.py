@@ -16,15 +16,24 @@ def pose_loss(
 ) -> Float[Tensor, " b"]:
     r"""Of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the spread term where it has a weight.
 
-    With the default d the loss does not change when the pieces are moved, swapped or scaled. So no rotated,
-    moved or swapped copies of the pairs are needed: they would give the same loss and the same gradient.
+    Unless d is the paper's :math:`\|t - t_{gt}\|`, the loss does not change when the pieces are moved,
+    swapped or scaled. So no rotated, moved or swapped copies of the pairs are needed: they would give the
+    same loss and the same gradient.
+
+    By default r is r̂ before its projection, and d is how far apart the true pose leaves the two anchors, in
+    units of the pair's size. Where r̂ is a rotation that is the paper's first term; its gradient is linear in
+    r̂, while that of the projection grows without bound as singular values come close.
     """
-    rotation = (solution.pose.rotation - truth.rotation).square().sum((1, 2))  # = ‖rᵀr_gt − I‖²
-    if config.translation == "paper":
-        away = (solution.pose.translation - truth.translation).square().sum(1)
+    parts = solution.unprojected if config.compare == "unprojected" else None
+    if parts is not None:
+        r = parts.r_hat
+        gap = parts.reference_anchor[:, None] - truth.act(parts.source_anchor[:, None])
+        away = gap.square().sum((1, 2)) / pair_size(source, reference) ** 2
+    elif config.translation == "displacement":
+        r, away = solution.pose.rotation, square_displacement(solution.pose, truth, source, reference)
     else:
-        away = square_displacement(solution.pose, truth, source, reference)
-    loss = rotation + config.translation_weight * away
+        r, away = solution.pose.rotation, (solution.pose.translation - truth.translation).square().sum(1)
+    loss = (r - truth.rotation).square().sum((1, 2)) + config.translation_weight * away
     if config.spread_weight:
         unit = pair_size(source, reference)
         crowded = crowding(solution.source_keypoints / unit[:, None, None], config.spread_reach)

@@ -15,6 +15,7 @@ from bitr.data.piece import Piece, with_features
 from bitr.data.transforms import both, jitter, thin
 from bitr.groups import Cloud, Rigid
 from bitr.io import Geometry
+from bitr.layers import nearest_neighbors
 from bitr.model import BITRConfig
 
 
@@ -52,10 +53,14 @@ def sample(
     return replace(seen, source=source, reference=reference)
 
 
-def collate(pairs: Sequence[AssemblyPair]) -> Batch:
-    """The pairs as one batch; padding is masked where the sizes differ."""
+def collate(pairs: Sequence[AssemblyPair], neighbors: int | None = None) -> Batch:
+    """The pairs as one batch; padding is masked where the sizes differ.
+
+    With ``neighbors`` so many neighbours of each point are searched here, and not by the model.
+    """
     poses = torch.from_numpy(np.stack([pair.ref_from_src for pair in pairs]))
-    source, reference = _cloud([pair.source for pair in pairs]), _cloud([pair.reference for pair in pairs])
+    source = _cloud([pair.source for pair in pairs], neighbors)
+    reference = _cloud([pair.reference for pair in pairs], neighbors)
     return Batch(source, reference, Rigid.from_matrix(poses), tuple(pair.id for pair in pairs))
 
 
@@ -64,17 +69,19 @@ def _dense(whole: Geometry, seen: Geometry) -> Geometry:
     return seen if whole.faces is not None else whole
 
 
-def _cloud(geometries: Sequence[Geometry]) -> Cloud:
+def _cloud(geometries: Sequence[Geometry], neighbors: int | None) -> Cloud:
     sizes = [len(geometry.points) for geometry in geometries]
     most = max(sizes)
     mask = None if min(sizes) == most else torch.arange(most) < torch.tensor(sizes)[:, None]
     normals = [geometry.normals for geometry in geometries if geometry.normals is not None]
     colors = [geometry.colors for geometry in geometries if geometry.colors is not None]
+    points = _filled_up([geometry.points for geometry in geometries], most)
     return Cloud(
-        _filled_up([geometry.points for geometry in geometries], most),
+        points,
         _filled_up(normals, most) if normals else None,
         _filled_up(colors, most) if colors else None,
         mask,
+        None if neighbors is None else nearest_neighbors(points, neighbors, mask)[0],
     )
 
 
@@ -86,9 +93,9 @@ def _filled_up(rows: Sequence[Float64[np.ndarray, "_ 3"]], most: int) -> Float[T
 
 
 def _cloud_to(cloud: Cloud, device: torch.device) -> Cloud:
-    points, normals, colors, mask = (
+    points, normals, colors, mask, neighbors = (
         None if part is None else part.to(device, non_blocking=True)
-        for part in (cloud.points, cloud.normals, cloud.colors, cloud.mask)
+        for part in (cloud.points, cloud.normals, cloud.colors, cloud.mask, cloud.neighbors)
     )
     assert points is not None
-    return Cloud(points, normals, colors, mask)
+    return Cloud(points, normals, colors, mask, neighbors)

@@ -13,7 +13,10 @@ NOTICES = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """A function that says whether a notice has come; a second notice ends the process at once."""
+    """A function that says whether a notice has come; a second Ctrl-C ends the process at once.
+
+    A scheduler's notice may come twice, from the scheduler and from torchrun, and means the same.
+    """
     if threading.current_thread() is not threading.main_thread():  # only the main one hears signals
         yield lambda: False
         return
@@ -22,7 +25,8 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
 
     def hear(number: int, frame: FrameType | None) -> None:
         came.append(number)
-        signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
+        if number == signal.SIGINT:
+            signal.signal(number, before[signal.SIGINT] or signal.SIG_DFL)
 
     for notice in NOTICES:
         if before[notice] is not signal.SIG_IGN:

@@ -38,6 +38,8 @@ class Progress:
     """Validations since the best one."""
     skipped: int = 0
     skipped_in_a_row: int = 0
+    meter: list[float] = field(default_factory=list)
+    """What has been counted since the last record."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,7 @@ def unpack(data: bytes, parts: Parts) -> Progress:
     for name, parameter in parts.model.named_parameters():
         state = {k.split("/")[1]: v for k, v in tensors.items() if k.endswith(f"/{name}") and k[0] == "o"}
         if state:
-            parts.optimizer.state[parameter] = {
-                k: v if k == "step" else v.to(parameter.device) for k, v in state.items()
-            }
+            parts.optimizer.state[parameter] = {k: v.to(parameter.device) for k, v in state.items()}
     torch.set_rng_state(tensors["random/cpu"])
     if "random/cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random/cuda"])
@@ -89,14 +89,14 @@ def check(data: bytes, name: Path) -> None:
     """Raises where the bytes are no checkpoint, or not those that were written."""
     try:
         metadata, tensors = _read(data)
-    except (SafetensorError, ValueError, struct.error, KeyError) as error:
+    except (SafetensorError, ValueError, KeyError) as error:
         raise InputError(f"{name}: damaged, not a readable checkpoint ({str(error)[:80]})") from error
     if metadata.get("format") != FORMAT:
         found = metadata.get("format")
         raise InputError(
             f"{name}: not a checkpoint of a training run (format {found!r}, expected {FORMAT!r})"
         )
-    if metadata.get("sha256") != _hash(tensors, metadata["content"]):
+    if metadata.get("sha256") != _hash(tensors, metadata.get("content", "")):
         raise InputError(f"{name}: damaged, its content does not fit its checksum")
 
 
@@ -132,10 +132,9 @@ def newest(folder: Path) -> tuple[bytes | None, list[str]]:
 
 
 def _read(data: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
+    tensors = tensors_of(data)  # first, as it looks at the header with more suspicion than json does
     size = struct.unpack("<Q", data[:8])[0]
-    if size > len(data):
-        raise ValueError("the file is shorter than it says")
-    return json.loads(data[8 : 8 + size])["__metadata__"], tensors_of(data)
+    return json.loads(data[8 : 8 + size]).get("__metadata__", {}), tensors
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -145,6 +144,6 @@ def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def _hash(tensors: dict[str, Tensor], content: str) -> str:
     digest = hashlib.sha256(content.encode())
     for name in sorted(tensors):
-        digest.update(name.encode())
+        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

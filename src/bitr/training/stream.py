@@ -54,7 +54,7 @@ class Stream(Dataset[AssemblyPair]):
     def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:
         """One batch, or what is wrong with it: raised in a worker, it would arrive with a traceback in it."""
         try:
-            return [collate([self[number] for number in numbers])]
+            return [collate([self[number] for number in numbers], self.model.num_neighbors)]
         except InputError as error:
             return [error]
 

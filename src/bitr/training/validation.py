@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from bitr.errors import InputError
 from bitr.training.config import TrainConfig
 from bitr.training.group import Group
 from bitr.training.objective import Objective
@@ -37,7 +38,7 @@ class HeldOut:
         self.ids = [pair.id for pair in seen]
         mine, size = range(group.rank, self.count, group.world), config.run.batch
         self.batches: list[tuple[list[int], Batch]] = [
-            (list(rows), collate([seen[i] for i in rows]).to(group.device))
+            (list(rows), collate([seen[i] for i in rows], config.model.num_neighbors).to(group.device))
             for rows in (mine[k : k + size] for k in range(0, len(mine), size))
         ]
 
@@ -45,7 +46,10 @@ class HeldOut:
     def errors(self, objective: Objective) -> Validation:
         table = torch.zeros(self.count, 3, dtype=torch.float64, device=self.group.device)
         for rows, batch in self.batches:
-            table[rows] = objective(batch).table().double()
+            try:
+                table[rows] = objective(batch).table().double()
+            except InputError as error:
+                raise InputError(f"held out, one of {', '.join(batch.ids)}: {error}") from error
         table = self.group.sum(table).cpu()
         loss, angle, displacement = table.mean(0).tolist()
         return Validation(loss, angle, float(table[:, 1].median()), displacement)
