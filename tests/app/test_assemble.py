@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,10 +8,12 @@ import trimesh
 from scipy.spatial.transform import Rotation
 
 import bitr
+from bitr import BITR, Rigid
 from bitr.data.piece import as_piece
 from bitr.errors import InputError
 from bitr.io import Geometry
 from tests.app.cases import assert_same_pose, model_file, motion, moved, scaled, two_pieces, untrained
+from tests.refine.cases import overlapping
 
 CONTRACT = {
     "transformation",
@@ -213,8 +216,7 @@ def test_more_copies_than_places(model):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"refine": "icp"}, "refine = 'icp' is not available in this version"),
-        ({"refine": "magic"}, "refine = 'magic' is not available in this version"),
+        ({"refine": "magic"}, "refine = 'magic': expected one of none, icp, ot"),
         ({"hypotheses": 3}, "hypotheses = 3 is not available in this version"),
         ({"budget": 3}, "budget = 3: expected a whole number from 4 to 1000000"),
         ({"budget": 10**9}, "budget = 1000000000: expected"),
@@ -242,3 +244,55 @@ def test_the_budget_is_kept(n, seen):
     piece = as_piece(Geometry(points), 50, 0)
     assert len(piece.seen.points) == seen
     assert len(piece.dense.points) == min(n, 3200)
+
+
+@pytest.mark.parametrize("refine", ["icp", "ot"])
+def test_with_refinement_the_laws_hold(model, refine):
+    x, y = two_pieces(1500)
+    whole = np.concatenate([x, y])
+    for source in (x, whole[: len(x) + len(y) // 2]):  # nothing in common, and much
+        check_laws(
+            source,
+            y,
+            motion(1),
+            motion(2),
+            10.0,
+            moved,
+            lambda p: 10 * p,
+            lambda p: p,
+            model=model,
+            refine=refine,
+            budget=300,
+        )
+
+
+@pytest.fixture
+def ten_degrees_off(monkeypatch):
+    """A model that is ten degrees off for pieces that are in their place."""
+    turn = Rotation.from_rotvec([0, 0, np.pi / 18]).as_matrix()
+    off = Rigid(torch.from_numpy(turn)[None], torch.zeros(1, 3, dtype=torch.float64))
+    solve = BITR.solve
+    monkeypatch.setattr(BITR, "solve", lambda *inputs: replace(solve(*inputs), pose=off))
+    return off.matrix()[0].numpy()
+
+
+@pytest.mark.parametrize("refine", ["icp", "ot"])
+def test_refinement_brings_overlapping_pieces_together(model, ten_degrees_off, refine):
+    pair = overlapping(0, n=2000)
+    x, y = pair.source.moved(pair.ref_from_src).points, pair.reference.points
+    plain = bitr.assemble(x, y, model=model)
+    assert np.array_equal(plain.transformation, ten_degrees_off)
+    answer = bitr.assemble(x, y, model=model, refine=refine)
+    assert answer.refine == refine
+    assert answer.warnings == ()
+    assert_same_pose(answer.transformation, np.eye(4), x, degrees=1.0, length=0.02)
+    assert np.array_equal(answer.hypotheses[0].transformation, answer.transformation)
+    assert answer.fitness > plain.fitness
+
+
+@pytest.mark.parametrize("refine", ["icp", "ot"])
+def test_refinement_leaves_pieces_that_only_touch_and_says_so(model, ten_degrees_off, refine):
+    answer = bitr.assemble(*two_pieces(2000), model=model, refine=refine)
+    assert np.array_equal(answer.transformation, ten_degrees_off)
+    assert len(answer.warnings) == 1
+    assert answer.warnings[0].startswith(f"refine {refine} left the pose as it was: the pieces overlap by")

@@ -95,6 +95,17 @@ def test_report_and_picture_are_written(assemble, tmp_path):
     assert str(png) in out
 
 
+@pytest.mark.parametrize("refine", ["icp", "ot"])
+def test_a_refinement_is_named_and_says_what_it_left(assemble, refine):
+    """Two halves have nothing in common to go by."""
+    status, out, _ = assemble("--json", "--refine", refine)
+    found = json.loads(out)
+    assert status == 0
+    assert found["refine"] == refine
+    assert any(w.startswith(f"refine {refine} left the pose as it was") for w in found["warnings"])
+    assert found["transformation"] == json.loads(assemble("--json")[1])["transformation"]
+
+
 def refused(result, says):
     status, out, err = result
     assert status == 2
@@ -107,7 +118,7 @@ def refused(result, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--refine", "icp"], "refine = 'icp' is not available in this version"),
+        (["--refine", "magic"], "refine = 'magic': expected one of none, icp, ot"),
         (["--hypotheses", "3"], "hypotheses = 3 is not available in this version"),
         (["--budget", "2"], "budget = 2"),
         (["--seed", "-1"], "seed = -1"),

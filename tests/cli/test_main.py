@@ -12,7 +12,7 @@ from bitr.cli import main
 from bitr.cli.text import one_line
 from tests.app.cases import two_pieces
 
-COMMANDS = ("assemble", "demo", "bench")
+COMMANDS = ("assemble", "demo", "train", "evaluate", "certify", "reproduce", "bench")
 
 
 def run(*arguments, **options):

@@ -17,6 +17,7 @@ from bitr.data.piece import as_cloud, as_piece, with_features
 from bitr.errors import InputError
 from bitr.io import Geometry, as_geometry
 from bitr.model import BITR, Solution
+from bitr.refine import REFINEMENTS, Refinement
 
 UNDETERMINED = 1e-3
 """A singular gap below this says that the rotation is not determined; at best it is 1.15."""
@@ -37,8 +38,9 @@ def assemble(
     """The motion that takes the source onto the reference.
 
     Both may be paths, (n, 3) or (n, 6) arrays or tensors, Open3D or trimesh objects. The model, its name or
-    its path says which weights; ``budget`` is how many points of each cloud the model sees. Like the model,
-    the whole moves with the pieces: moving, swapping or scaling the inputs moves, inverts or scales the pose.
+    its path says which weights; ``budget`` is how many points of each cloud the model sees; ``refine`` is a
+    name of ``bitr.refine.REFINEMENTS``. Like the model, the whole moves with the pieces: moving, swapping or
+    scaling the inputs moves, inverts or scales the pose.
     """
     settings = Settings(refine, hypotheses, budget, seed)
     network = Network.of(model)
@@ -52,13 +54,13 @@ def assemble_geometries(
 ) -> Assembly:
     """The same, for what has been read already and a model that has been loaded already."""
     start = time.perf_counter()
-    x, y = with_features(
-        as_piece(source, settings.budget, settings.seed),
-        as_piece(reference, settings.budget, settings.seed),
-        network.model.config,
-    )
+    pieces = [as_piece(side, settings.budget, settings.seed) for side in (source, reference)]
+    x, y = with_features(pieces[0], pieces[1], network.model.config)
     solution = _solve(x, y, network.model)
-    pose = solution.pose.matrix()[0].cpu().numpy()
+    refinement = REFINEMENTS[settings.refine](
+        pieces[0].dense.points, pieces[1].dense.points, solution.pose.matrix()[0].cpu().numpy()
+    )
+    pose = refinement.pose
     found = fit(x.points @ pose[:3, :3].T + pose[:3, 3], y.points)
     gap = float(solution.singular_gap[0])
     return Assembly(
@@ -72,7 +74,7 @@ def assemble_geometries(
         refine=settings.refine,
         source=source.name,
         reference=reference.name,
-        warnings=(*_notes(source), *_notes(reference), *_doubts(gap)),
+        warnings=(*_notes(source), *_notes(reference), *_doubts(gap), *_left(settings, refinement)),
         source_keypoints=solution.source_keypoints[0].cpu().numpy(),
         reference_keypoints=solution.reference_keypoints[0].cpu().numpy(),
         singular_gap=gap,
@@ -99,3 +101,8 @@ def _doubts(gap: float) -> Iterator[str]:
             f"the rotation is not determined (singular gap {gap:.1e}): a piece is symmetric or degenerate, "
             "and other poses fit as well"
         )
+
+
+def _left(settings: Settings, refinement: Refinement) -> Iterator[str]:
+    if settings.refine != "none" and not refinement.moved:
+        yield f"refine {settings.refine} left the pose as it was: {refinement.reason}"

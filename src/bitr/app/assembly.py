@@ -37,7 +37,7 @@ class Assembly:
     inlier_rmse: float | None
     """Root mean square distance of those partners; None when there are none."""
     seconds: float
-    """Of choosing points, the model and the fitness; reading and writing files comes on top."""
+    """Of choosing points, model, refinement and fitness; reading and writing files comes on top."""
     model: str
     refine: str
     source: str

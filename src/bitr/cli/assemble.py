@@ -32,7 +32,7 @@ Output = Annotated[
 ]
 Scene = Annotated[Path | None, typer.Option(help="The moved source and the reference in one file.")]
 Model = Annotated[str, typer.Option(help="Name of weights that come with bitr, or path of a checkpoint.")]
-Refine = Annotated[str, typer.Option(metavar="none|icp|ot", help="Refinement; in this version only none.")]
+Refine = Annotated[str, typer.Option(metavar="none|icp|ot", help="Refinement where the pieces overlap.")]
 Hypotheses = Annotated[int, typer.Option(help="How many poses to return; in this version only 1.")]
 Budget = Annotated[int, typer.Option(help="Points of each cloud that the model sees.")]
 Seed = Annotated[int, typer.Option(help="Of the sampling of meshes and of very large clouds.")]

@@ -11,45 +11,37 @@ from rich.text import Text
 
 from bitr.app.assemble import assemble_geometries
 from bitr.app.settings import Network, Settings
+from bitr.cli.subject import is_checkpoint
 from bitr.cli.text import one_line
-from bitr.errors import InputError
 from bitr.evaluation.certificate import Certificate, Route, Row
 from bitr.evaluation.certificate.bounds import BOUNDS, LAWS
 from bitr.evaluation.certificate.page import verdict
-from bitr.evaluation.certificate.pairs import cloud_pair, mesh_pair
+from bitr.evaluation.certificate.pairs import mesh_pair, overlapping_pair
+from bitr.evaluation.certificate.routes import MOST_TRIALS
 from bitr.io import Geometry
 from bitr.model import BITR
+from bitr.refine import REFINEMENTS
 
-BUDGET = 300
-"""Points that the model sees of a piece, so that clouds of a few thousand points are subsampled."""
-REFINEMENTS = ("none", "icp", "ot")
-"""What ``Settings`` may know; those that it refuses are left out."""
+BUDGET = 100
+"""Points that the model sees of a piece, so that small clouds and meshes are subsampled, too."""
+REFINED_TRIALS = 2
 
 
 def assemble_routes(model: BITR, name: str) -> list[Route]:
     """The whole pipeline on clouds larger than the budget and on meshes, with every refinement there is."""
-    network = Network(deepcopy(model).double(), name)
-    kinds = {"cloud": cloud_pair(5000), "mesh": mesh_pair(400)}
+    network = Network.of(name) if is_checkpoint(name) else Network(deepcopy(model).double(), name)
+    kinds = {"cloud": overlapping_pair(500, noise=0.003), "mesh": mesh_pair(400)}
     return [
         Route(
-            f"assemble, {kind}, refine {settings.refine}",
-            _assembling(network, settings),
-            "float64" if settings.refine == "none" else "method",
+            f"assemble, {kind}, refine {refine}",
+            _assembling(network, Settings(refine=refine, budget=BUDGET)),
+            "float64",
             make,
+            most=MOST_TRIALS if refine == "none" else REFINED_TRIALS,
         )
-        for settings in _accepted()
+        for refine in REFINEMENTS
         for kind, make in kinds.items()
     ]
-
-
-def _accepted() -> list[Settings]:
-    found = []
-    for refine in REFINEMENTS:
-        try:
-            found.append(Settings(refine=refine, budget=BUDGET))
-        except InputError:  # not in this version
-            continue
-    return found
 
 
 def _assembling(network: Network, settings: Settings) -> Callable[[Geometry, Geometry], Any]:
@@ -75,4 +67,4 @@ def show(certificate: Certificate) -> None:
 
 
 def _label(row: Row) -> str:
-    return one_line(row.path) + (" (median)" if BOUNDS[row.precision].judged == "median" else "")
+    return one_line(row.path) + (", median" if BOUNDS[row.precision].judged == "median" else "")

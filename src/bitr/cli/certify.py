@@ -20,7 +20,7 @@ HELP = (
     "4×4 pose: end to end. Exit status 1 when a law is broken."
 )
 EXAMPLE = "example: bitr certify default --html certificate.html"
-TRIALS, FEWER_TRIALS = 10, 3
+TRIALS, FEWER_TRIALS = 10, 2
 
 Model = Annotated[
     str,
@@ -33,7 +33,10 @@ Model = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Html = Annotated[Path | None, typer.Option(help="Write a page that opens in any browser.")]
 Trials = Annotated[
-    int | None, typer.Option(help=f"Random pairs for each row; {TRIALS}, or {FEWER_TRIALS} with --quick.")
+    int | None,
+    typer.Option(
+        help=f"Random pairs for each row, fewer where slow; {TRIALS}, or {FEWER_TRIALS} with --quick."
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Of pairs, motions, factors and untrained weights.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few trials, and nothing compiled or exported.")]

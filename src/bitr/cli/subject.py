@@ -20,27 +20,28 @@ NAMED = re.compile(r"[\w.]+:[\w.]+")
 UNTRAINED = ("default", "paper")
 
 
+def is_checkpoint(name: str) -> bool:
+    """Whether a name is one that ``load`` understands: a file or folder, or anything without a colon."""
+    return Path(name).exists() or not NAMED.fullmatch(name)
+
+
 def find_subject(name: str, seed: int) -> Any:
     """A model by name or path, an untrained one, or whatever ``module:name`` leads to."""
-    if not Path(name).exists():
-        kind = name.removeprefix("untrained:")
-        if name.startswith("untrained:"):
-            if kind not in UNTRAINED:
-                raise InputError(
-                    f"{name}: no such construction, expected untrained:default or untrained:paper"
-                )
-            return untrained_model(kind, seed, torch.float32)
-        if NAMED.fullmatch(name):
-            return _imported(name)
-    return load(name)
+    if is_checkpoint(name):
+        return load(name)
+    module, attribute = name.split(":")
+    if module != "untrained":
+        return _imported(name, module, attribute)
+    if attribute not in UNTRAINED:
+        raise InputError(f"{name}: no such construction, expected untrained:default or untrained:paper")
+    return untrained_model(attribute, seed, torch.float32)
 
 
-def _imported(name: str) -> Any:
-    module_name, attribute = name.split(":")
+def _imported(name: str, module: str, attribute: str) -> Any:
     if os.getcwd() not in sys.path:  # ``python -m`` has it there, the installed command does not
         sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module_name)
+        found: Any = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
     except Exception as error:  # somebody's module may fail in any way

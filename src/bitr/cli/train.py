@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bitr.cli.text import one_line
+
 if TYPE_CHECKING:
     from bitr.training import TrainConfig
 
@@ -77,18 +79,22 @@ def _train(settings: TrainConfig, folder: Path, resume: bool, quiet: bool) -> di
 
     from bitr.cli.train_display import display
     from bitr.training import TrainingError, train
+    from bitr.training.state import PATTERN
 
+    leads = int(os.environ.get("RANK", "0")) == 0
     try:
-        with display(quiet or not sys.stderr.isatty()) as listener:
+        with display(quiet or not leads or not sys.stderr.isatty()) as listener:
             result = train(settings, folder, resume=resume, listener=listener)
     except TrainingError as error:
-        print(f"bitr: {error}", file=sys.stderr)
+        print(f"bitr: {one_line(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
-        if int(os.environ.get("RANK", "0")) == 0:
-            print(f"bitr: stopped; {folder} has a checkpoint, go on with --resume", file=sys.stderr)
+        there = any((folder / "checkpoints").glob(PATTERN))
+        what = "has a checkpoint, go on with --resume" if there else "has no checkpoint yet"
+        if leads:
+            print(f"bitr: stopped; {one_line(str(folder))} {what}", file=sys.stderr)
         raise
-    return result if int(os.environ.get("RANK", "0")) == 0 else None
+    return result if leads else None
 
 
 def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
@@ -113,4 +119,6 @@ def _curves(folder: Path, title: str) -> Path | None:
         return draw_curves(folder, title)
     except ImportError:
         print('no curves.png: matplotlib is missing; pip install "bitr[viz]"', file=sys.stderr)
-        return None
+    except OSError as error:  # the weights are there: a picture that does not fit on the disk is no failure
+        print(f"no curves.png: {error.strerror}", file=sys.stderr)
+    return None

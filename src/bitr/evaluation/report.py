@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,25 @@ from bitr.evaluation.score import ERRORS
 NONE = "–"
 
 
+@dataclass(frozen=True)
+class Published:
+    """What a paper prints, as it prints it: "8.4 (0.9)"; empty where it says nothing."""
+
+    rotation: str = ""
+    translation: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """One method on the same data set, sampled anew each time."""
+    """One method on the same data set, sampled anew each time; without samplings, why there are none."""
 
     name: str
     samplings: tuple[Evaluation, ...]
+    made: str = ""
+    """On which data and by which training the figures came about, or why there are none."""
+    published: Published | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Further columns: shares of the pairs, by what is counted."""
 
     @property
     def pooled(self) -> Evaluation:
@@ -39,6 +52,9 @@ class Repeated:
         del pooled["scores"]  # they are those of the samplings
         return {
             "name": self.name,
+            "made": self.made,
+            "published": None if self.published is None else asdict(self.published),
+            "shares": dict(self.shares),
             "pooled": pooled,
             "std_between_samplings": {error: self.between(error) for error in ERRORS},
             "samplings": [each.to_dict() for each in self.samplings],
@@ -76,39 +92,58 @@ NOTES = (
 
 
 def table(rows: Sequence[Repeated]) -> str:
-    """Markdown: a row for each method, and the chance level below them."""
+    """Markdown: a row for each method, the chance level below them, and only columns that say something."""
+    columns = [[head, "---", *cells, guess] for head, cells, guess in _columns(rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in zip(*columns, strict=True))
+
+
+def _columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
+    """Of each column the head, the cells and what guessing gives."""
     pooled = [row.pooled for row in rows]
-    units = {each.unit for each in pooled}
+    units = {each.unit for each in pooled if each.scores}
     unit = f" ({units.pop()})" if len(units) == 1 and any(units) else ""
-    recalls = list(dict.fromkeys(name for each in pooled for name in each.recalls))
-    parts = ["part accuracy"] if any(each.part_accuracy is not None for each in pooled) else []
-    head = ["", "pairs", "failed", "Δr (°)", "median Δr (°)", f"Δt{unit}", f"displacement{unit}"]
-    lines = [[*head, *recalls, *parts, "seconds"]]
-    lines.append(["---"] * len(lines[0]))
-    lines += [_cells(row, recalls, bool(parts)) for row in rows]
+    printed = [row.published or Published() for row in rows]
+    seconds = [each.seconds for each in pooled]
+    yield "", [_cell(row.name) for row in rows], "chance"
+    if any(row.made for row in rows):
+        yield "data and training", [_cell(row.made) for row in rows], NONE
+    yield "pairs", [_pairs(row) for row in rows], NONE
+    yield "failed", [str(each.failed) if each.scores else NONE for each in pooled], NONE
     level = f"{chance.MEAN_DEG:.1f} ± {chance.STD_DEG:.1f}"
-    guessed = [_chance_recall(name) for name in recalls] + [NONE] * len(parts)
-    median = f"{chance.chance_quantile(0.5):.1f}"
-    lines.append(["chance", NONE, NONE, level, median, NONE, NONE, *guessed, NONE])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    yield "Δr (°)", [_error(row, "rotation_error_deg", ".1f") for row in rows], level
+    if any(each.rotation for each in printed):
+        yield "paper Δr (°)", [_cell(each.rotation) for each in printed], NONE
+    yield "median Δr (°)", [_median(each) for each in pooled], f"{chance.chance_quantile(0.5):.1f}"
+    yield f"Δt{unit}", [_error(row, "translation_error", ".3g") for row in rows], NONE
+    if any(each.translation for each in printed):
+        yield "paper Δt", [_cell(each.translation) for each in printed], NONE
+    yield f"displacement{unit}", [_error(row, "displacement", ".3g") for row in rows], NONE
+    for name in dict.fromkeys(name for each in pooled for name in each.recalls):
+        yield name, [_recall(each, name) for each in pooled], _chance_recall(name)
+    placed = [each.part_accuracy for each in pooled]
+    if any(share is not None for share in placed):
+        yield "part accuracy", [_share(share) for share in placed], NONE
+    for name in dict.fromkeys(name for row in rows for name in row.shares):
+        yield name, [_share(row.shares.get(name)) for row in rows], NONE
+    yield "seconds", [NONE if each is None else f"{each.mean:.2g}" for each in seconds], NONE
 
 
-def _cells(row: Repeated, recalls: Sequence[str], parts: bool) -> list[str]:
-    pooled = row.pooled
-    degrees, seconds, placed = pooled.summary("rotation_error_deg"), pooled.seconds, pooled.part_accuracy
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|") or NONE
+
+
+def _pairs(row: Repeated) -> str:
     times = f" × {len(row.samplings)}" if len(row.samplings) > 1 else ""
-    return [
-        row.name.replace("|", "\\|"),
-        f"{len(row.samplings[0].scores)}{times}",
-        str(pooled.failed),
-        _error(row, "rotation_error_deg", ".1f"),
-        NONE if degrees is None else f"{degrees.median:.1f}",
-        _error(row, "translation_error", ".3g"),
-        _error(row, "displacement", ".3g"),
-        *(_recall(pooled, name) for name in recalls),
-        *([NONE if placed is None else f"{placed:.1%}"] if parts else []),
-        NONE if seconds is None else f"{seconds.mean:.2g}",
-    ]
+    return f"{len(row.samplings[0].scores)}{times}" if row.samplings else NONE
+
+
+def _median(evaluation: Evaluation) -> str:
+    found = evaluation.summary("rotation_error_deg")
+    return NONE if found is None else f"{found.median:.1f}"
+
+
+def _share(share: float | None) -> str:
+    return NONE if share is None else f"{share:.1%}"
 
 
 def _error(row: Repeated, error: str, form: str) -> str:
