@@ -3,6 +3,7 @@
 from bitr.layers.activation import Elu
 from bitr.layers.attention import TransformerLayer
 from bitr.layers.clouds import Clouds
+from bitr.layers.context import Context
 from bitr.layers.edges import Edges, Neighborhoods, edges_of, gather_neighbors
 from bitr.layers.linear import DegreeLinear
 from bitr.layers.neighbors import nearest_neighbors
@@ -12,6 +13,7 @@ from bitr.layers.radial import Chebyshev, Homogeneous, Radial
 __all__ = [
     "Chebyshev",
     "Clouds",
+    "Context",
     "DegreeLinear",
     "Edges",
     "Elu",

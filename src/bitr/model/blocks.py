@@ -5,7 +5,17 @@ from __future__ import annotations
 from torch import nn
 
 from bitr.groups import Field, Rep
-from bitr.layers import Chebyshev, Clouds, Edges, Elu, FieldNorm, Homogeneous, Radial, TransformerLayer
+from bitr.layers import (
+    Chebyshev,
+    Clouds,
+    Context,
+    Edges,
+    Elu,
+    FieldNorm,
+    Homogeneous,
+    Radial,
+    TransformerLayer,
+)
 from bitr.model.config import BITRConfig
 
 SOFT_ELU = 0.1
@@ -15,7 +25,7 @@ LEAK = 0.2
 
 
 class Block(nn.Module):
-    """A transformer layer and an Elu layer, with the field brought to size 1 between them."""
+    """A transformer layer and an Elu layer, the field brought to size 1 between them; then the context."""
 
     def __init__(self, config: BITRConfig, rep_in: Rep, rep_out: Rep, sides: int) -> None:
         super().__init__()
@@ -23,10 +33,12 @@ class Block(nn.Module):
         epsilon = SOFT_ELU if config.smooth else SHARP_ELU
         self.elu = Elu(rep_out, tied=_tied(config, sides), epsilon=epsilon, leak=LEAK)
         self.norm = FieldNorm(center=sides == 1) if config.normalize else None
+        self.context = Context(rep_out) if config.context and sides == 1 else None
 
     def forward(self, field: Field, edges: Edges, clouds: Clouds) -> Field:
         field = self.layer(field, edges)
-        return self.elu(field if self.norm is None else self.norm(field, clouds))
+        field = self.elu(field if self.norm is None else self.norm(field, clouds))
+        return field if self.context is None else self.context(field, clouds)
 
 
 def transformer_layer(
@@ -45,7 +57,7 @@ def transformer_layer(
         radial_k=_radial(config, sides, 0),
         radial_v=_radial(config, sides, value_degree if config.scale else 1),
         heads=config.num_heads,
-        head_channels=config.channels // config.num_heads,
+        head_channels=(config.cloud_channels if sides == 1 else config.channels) // config.num_heads,
         tied=_tied(config, sides),
         self_interaction=lengths_are_pure or value_degree == 0,
     )

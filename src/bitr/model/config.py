@@ -13,6 +13,7 @@ LIMITS = {
     "num_keypoints": (4, 4096),
     "num_layers": (1, 64),
     "channels": (1, 256),
+    "cloud_channels": (1, 256),
     "num_neighbors": (1, 4096),
     "max_degree": (1, 6),
     "num_heads": (1, 256),
@@ -27,6 +28,9 @@ class BITRConfig:
     num_keypoints: int = 32
     num_layers: int = 2
     channels: int = 4
+    """Of each degree on the merged cloud (Φ_S)."""
+    cloud_channels: int = 4
+    """Of each degree on the clouds themselves (Φ_E). The paper has one number for both."""
     num_neighbors: int = 16
     max_degree: int = 1
     num_heads: int = 2
@@ -39,6 +43,8 @@ class BITRConfig:
     """Input features from the centroid: x − m(X) and its length. Without, a constant."""
     normalize: bool = True
     """Fields at size 1 before each Elu layer, so that key points start spread out and not at the centroid."""
+    context: bool = False
+    """Each point of a cloud also sees the mean of its cloud's features, after every block of Φ_E."""
     normals: bool = False
     colors: bool = False
     swap: bool = True
@@ -95,7 +101,7 @@ class BITRConfig:
                 raise InputError(f"{field.name} = {getattr(self, field.name)!r}: expected True or False")
         if self.radial not in ("chebyshev", "homogeneous"):
             raise InputError(f"radial = {self.radial!r}: expected 'chebyshev' or 'homogeneous'")
-        for name in ("channels", "num_keypoints"):
+        for name in ("channels", "cloud_channels", "num_keypoints"):
             if getattr(self, name) % self.num_heads:
                 raise InputError(
                     f"{name} = {getattr(self, name)} is not a multiple of num_heads = {self.num_heads}"

@@ -30,8 +30,8 @@ class KeyPointNetwork(nn.Module):
     def __init__(self, config: BITRConfig) -> None:
         super().__init__()
         self.config = config
-        rep = Rep.one_sided(config.max_degree, config.channels)
-        fused = Rep({**rep, (0, 0): 2 * config.channels})
+        rep = Rep.one_sided(config.max_degree, config.cloud_channels)
+        fused = Rep({**rep, (0, 0): 2 * config.cloud_channels})
         inputs = [_input_rep(config)] + [rep] * (config.num_layers - 1)
         self.blocks = nn.ModuleList(Block(config, rep_in, rep, sides=1) for rep_in in inputs)
         self.last = transformer_layer(config, fused, Rep({(0, 0): config.num_keypoints}), sides=1)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bitr.evaluation.certificate.features import Features, OfClouds, OfMerged
 from bitr.groups import Cloud, Field, Rigid
-from bitr.layers import Edges, Elu, TransformerLayer
+from bitr.layers import Context, Edges, Elu, TransformerLayer
 from bitr.model import BITR
 from bitr.model.keypoints import KeyPoints
 
@@ -107,7 +107,7 @@ def _layers(module: nn.Module, path: str = "") -> Iterator[tuple[str, nn.Module]
     """All modules but the insides of a layer, with their paths."""
     if path:
         yield path, module
-    if not isinstance(module, TransformerLayer | Elu):
+    if not isinstance(module, Context | Elu | TransformerLayer):
         for name, child in module.named_children():
             yield from _layers(child, f"{path}.{name}" if path else name)
 
