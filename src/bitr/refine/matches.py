@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 from scipy.spatial.transform import Rotation
 
 from bitr.data.poses import pose
@@ -45,8 +45,8 @@ class Partners:
     normal: Points
     alike: Float64[np.ndarray, " m"]
     """|n_p · n_q|."""
-    inside: Float64[np.ndarray, " m"]
-    """1 where the nearest point is no border point, else 0."""
+    inside: Bool[np.ndarray, " m"]
+    """Whether the nearest point is no border point."""
 
 
 def partners(x: Surface, y: Surface, ref_from_src: Matrix) -> Partners:
@@ -60,7 +60,7 @@ def partners(x: Surface, y: Surface, ref_from_src: Matrix) -> Partners:
         np.concatenate([y.points[to_y], y.points]),
         (n_p + np.sign(cosine)[:, None] * n_q) / 2,
         np.abs(cosine),
-        np.concatenate([y.interior[to_y], x.interior[to_x]]).astype(np.float64),
+        np.concatenate([y.interior[to_y], x.interior[to_x]]),
     )
 
 

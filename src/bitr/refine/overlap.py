@@ -29,7 +29,7 @@ def overlap(x: Surface, y: Surface, ref_from_src: Matrix) -> float:
     found, spacing = partners(x, y, ref_from_src), common_spacing(x, y)
     gap = found.p - found.q
     on = (
-        (found.inside > 0)
+        found.inside
         & (found.alike > ALIKE)
         & (np.abs(dot(gap, found.normal)) < ACROSS * spacing)
         & (np.linalg.norm(gap, axis=1) < NEAR * spacing)
