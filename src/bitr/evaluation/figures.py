@@ -18,7 +18,8 @@ from bitr.files import whole_file
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Those of Okabe and Ito, which people with any colour vision can tell apart."""
-MARKERS = "osD^vP*"
+MARKERS = "osD^vP*X"
+"""One more than colours: fifty-six methods before two look alike."""
 DASHES = ("-", (0, (4, 4)), (0, (2, 6)), (4, (2, 6)))
 """Curves that coincide, as those of a lawful model do, are all seen: each shows in the gaps of the next."""
 SIZE, DPI = (3.5, 2.6), 300

@@ -1,0 +1,87 @@
+"""The common kind of experiment: BITR, its refinements and other methods on each data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bitr.errors import InputError
+from bitr.evaluation.baselines import baseline
+from bitr.evaluation.baselines.learned import kind, learned_method
+from bitr.evaluation.reproduce.experiment import Case, Experiment
+from bitr.evaluation.reproduce.plan import Plan
+from bitr.evaluation.reproduce.result import Result, Table
+from bitr.evaluation.reproduce.rows import Entry, as_trained, measured, refined, samplings
+from bitr.evaluation.reproduce.weights import data_words, trained, training_words, weights
+from bitr.training import TrainConfig
+
+OVERLAPPING = 0.5
+"""Kept share of both clouds from which on they are sure to overlap, and refinement has something to fit."""
+
+
+def compare(experiment: Experiment, plan: Plan) -> Result:
+    """A table for each data set."""
+    for case in experiment.cases:
+        plan.pairs(plan.config(case.data).data.name, 0)  # raises before hours are spent on the others
+    tables = tuple(_table(experiment, case, plan) for case in experiment.cases)
+    return Result(
+        experiment.name,
+        experiment.title,
+        experiment.section,
+        plan.settings(),
+        tables,
+        (*experiment.notes, *_budget_note(experiment, plan)),
+    )
+
+
+def _table(experiment: Experiment, case: Case, plan: Plan) -> Table:
+    config = plan.config(case.data)
+    pairs = samplings(config.data.name, plan)
+    parts = len(experiment.cases)
+    entries = [
+        *_own(experiment, case, config, plan, parts),
+        *(_classical(experiment) if plan.classical else ()),
+        *(_learned(experiment, config, plan, parts) if plan.learned else ()),
+    ]
+    return Table(case.title, measured(entries, pairs, experiment.published, plan), pairs[0], case.keep)
+
+
+def _own(experiment: Experiment, case: Case, config: TrainConfig, plan: Plan, parts: int) -> Iterator[Entry]:
+    """BITR, and BITR with each refinement."""
+    found = weights(config, config.data.name, plan, parts)
+    method = as_trained(found.model, config.data.points)
+    yield Entry(method.name, method, found.made)
+    if case.keep is None or case.keep >= OVERLAPPING:
+        for name in experiment.refinements:
+            better = refined(method, name)
+            yield Entry(better.name, better, found.made)
+
+
+def _classical(experiment: Experiment) -> Iterator[Entry]:
+    for name in experiment.baselines:
+        try:
+            method = baseline(name)
+        except InputError as error:  # an extra is missing
+            yield Entry(name, None, f"not installed: {error}")
+        else:
+            yield Entry(method.name, method, "nothing to train" if name != "bound" else "looks at the answer")
+
+
+def _learned(experiment: Experiment, config: TrainConfig, plan: Plan, parts: int) -> Iterator[Entry]:
+    for name in experiment.learned:
+        try:
+            folder, result = trained(config, f"{config.data.name}-{name}", plan, parts, kind(name))
+        except InputError as error:  # told in the row: the others are worth their hours
+            yield Entry(f"in the manner of {name.upper()}", None, str(error))
+        else:
+            method = learned_method(folder)
+            made = f"{data_words(config, plan)}; {training_words(result, config)}"
+            yield Entry(method.name, method, made)
+
+
+def _budget_note(experiment: Experiment, plan: Plan) -> tuple[str, ...]:
+    if not (experiment.learned and plan.learned):
+        return ()
+    return (
+        "Learned baselines were trained by the same loop, on the same split and with the same budget each. "
+        "They are in the manner of the published methods, not their weights.",
+    )

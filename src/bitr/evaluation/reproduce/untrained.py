@@ -1,0 +1,78 @@
+"""U-BITR with random weights as a method, and the median of several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from bitr.data import AssemblyPair
+from bitr.data.piece import as_cloud
+from bitr.evaluation.method import Method
+from bitr.groups import Cloud, Rigid, nearest_rotation
+from bitr.model import BITR, BITRConfig
+
+ROUNDS = 50
+"""Of the search for a median; it has settled long before."""
+LEAST = 1e-6
+"""Distance below which two rotations count as one."""
+
+
+def u_bitr(name: str, config: BITRConfig, seed: int) -> Method:
+    """U-BITR, whose weights follow from the seed and from the pair's number."""
+    return _answering(name, lambda number, x, y: _model(config, seed, number).complete_match(x, y)[0])
+
+
+def median_u_bitr(name: str, config: BITRConfig, members: int, seed: int) -> Method:
+    """The median answer of several U-BITR, each also asked about the swapped pair: Φ(X, Y) Φ(X, X) and, from
+    the other side, (Φ(Y, X) Φ(Y, Y))⁻¹ = Φ(Y, Y) Φ(X, Y).
+
+    All of them are right where Y = gX (Prop. C.8), and so is their median, which moves with the pieces.
+    """
+
+    def answer(number: int, x: Cloud, y: Cloud) -> Rigid:
+        answers = []
+        for member in range(members):
+            model = _model(config, seed, number, member)
+            there = model(x, y)
+            answers += [(there @ model(x, x))[0], (model(y, y) @ there)[0]]
+        return median(answers, x.points.mean(1)[0])
+
+    return _answering(name, answer)
+
+
+def _answering(name: str, answer: Callable[[int, Cloud, Cloud], Rigid]) -> Method:
+    def solve(pair: AssemblyPair) -> Float64[np.ndarray, "4 4"]:
+        number = int(pair.id.rpartition("/")[2])
+        x, y = (as_cloud(side, torch.device("cpu")) for side in (pair.source, pair.reference))
+        with torch.inference_mode():
+            return answer(number, x, y).matrix().numpy()
+
+    return Method(name, solve)
+
+
+def _model(config: BITRConfig, *seeds: int) -> BITR:
+    """Random weights that follow from the seeds alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.default_rng(seeds).integers(2**62)))
+        return BITR(config).double().eval()
+
+
+def median(poses: list[Rigid], center: Float64[Tensor, " 3"]) -> Rigid:
+    r"""The rotation with the least :math:`\sum_i \|r - r_i\|_F`; the place of the source's centroid alike.
+
+    By Weiszfeld's iteration: means, weighted by the inverse of the distance. A few answers that are far off
+    do not move it.
+    """
+    rotations = torch.stack([pose.rotation for pose in poses])
+    places = torch.stack([pose.act(center[None])[0] for pose in poses])
+    rotation, place = nearest_rotation(rotations.mean(0)), places.mean(0)
+    for _ in range(ROUNDS):
+        turned = 1 / (rotations - rotation).flatten(1).norm(dim=1).clamp_min(LEAST)
+        shifted = 1 / (places - place).norm(dim=1).clamp_min(LEAST)
+        rotation = nearest_rotation((turned[:, None, None] * rotations).sum(0))
+        place = (shifted[:, None] * places).sum(0) / shifted.sum()
+    return Rigid(rotation, place - rotation @ center)

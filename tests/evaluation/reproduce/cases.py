@@ -1,0 +1,39 @@
+"""Experiments small enough to test: the smallest of models, a few steps, a few pairs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitr.evaluation.reproduce import Budget, Plan, Result, experiment
+
+SMALL = (
+    "model.num_layers=1",
+    "model.num_keypoints=4",
+    "model.channels=2",
+    "model.num_heads=1",
+    "model.num_neighbors=4",
+    "data.points=48",
+    "data.val_pairs=2",
+    "data.workers=0",
+    "run.batch=2",
+    "run.steps=4",
+)
+
+
+def plan(out: Path, **changes: Any) -> Plan:
+    """Without real data, unless a root is given."""
+    own: dict[str, Any] = {"budget": Budget.of("full"), "samplings": 2, "limit": 2, "baselines": "none"}
+    return Plan(**(own | {"out": out, "changes": SMALL} | changes))
+
+
+def result(name: str, settings: Plan) -> Result:
+    """What an experiment finds, without the time that its pictures take."""
+    chosen = experiment(name)
+    return chosen.run(chosen, settings)
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that has none of the data sets."""
+    monkeypatch.delenv("BITR_DATA", raising=False)
