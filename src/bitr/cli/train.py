@@ -98,6 +98,8 @@ def _train(settings: TrainConfig, folder: Path, resume: bool, quiet: bool) -> di
 
 
 def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+    from bitr.data.registry import HOMES
+
     curves = _curves(folder, result["data"])
     if as_json:
         print(json_format.dumps(result))
@@ -109,7 +111,9 @@ def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         f"{result['best_step']} of {result['steps']}, {result['seconds'] / 60:.1f} minutes"
     )
     print(f"weights: {folder / 'model.safetensors'}" + (f"; curves: {curves}" if curves else ""))
-    print(f"next: bitr evaluate {folder} {result['config']['data']['name']}")
+    name = result["data"].partition(" ")[0]
+    known = name.partition(":")[0] in HOMES
+    print(f"next: bitr {f'evaluate {folder} {name}' if known else f'assemble SRC REF --model {folder}'}")
 
 
 def _curves(folder: Path, title: str) -> Path | None:

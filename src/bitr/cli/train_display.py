@@ -36,7 +36,7 @@ class Live:
         self.task = progress.add_task("making the first pairs", total=None)
 
     def started(self, step: int, steps: int) -> None:
-        self.progress.update(self.task, completed=step, total=steps)
+        self.progress.reset(self.task, completed=step, total=steps)  # steps of another sitting tell no speed
 
     def recorded(self, record: Record) -> None:
         text = f"loss {record.loss:.3f}  Δr {record.rotation_deg:.1f}°  Δt {record.displacement:.3f}  "

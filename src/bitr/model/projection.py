@@ -17,7 +17,7 @@ NearestRotation = Callable[[Tensor, float], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Unprojected:
-    """What a pose is made of: r̂ at the size √3 of a rotation, and the two points that are put on each other.
+    """What a pose is made of: r̂, and the two points that are put on each other.
 
     Under motions of the clouds and under a swap they change as rotation and points do, so that they can be
     compared with the truth in place of the pose: r̂ with r_gt, and the reference's anchor with g_gt applied to
@@ -46,12 +46,7 @@ def project(
     rotation, gap = nearest(r_hat, noise)
     from_x, to_y = x_key.double().mean(1) + t_x, y_key.double().mean(1) + t_y
     pose = Rigid(rotation, to_y - (rotation @ from_x[..., None])[..., 0])
-    return pose, gap, Unprojected(_of_size_root_3(r_hat, noise), from_x, to_y)
-
-
-def _of_size_root_3(r_hat: Float64[Tensor, "b 3 3"], noise: float) -> Float64[Tensor, "b 3 3"]:
-    size = (r_hat.square().sum((1, 2), keepdim=True) + noise**2).sqrt()
-    return r_hat * (3**0.5 / size)
+    return pose, gap, Unprojected(r_hat, from_x, to_y)
 
 
 def _pool(values: Float[Tensor, "N m 1"], b: int) -> Float64[Tensor, "b m"]:

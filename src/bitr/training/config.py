@@ -104,6 +104,8 @@ class TrainConfig:
             value = getattr(getattr(self, table), key)
             if not least <= value <= most:
                 raise InputError(f"{name} = {value!r}: expected {least:g} to {most:g}")
+        if self.loss.translation == "paper" and self.loss.compare != "pose":
+            raise InputError("loss.translation = 'paper' compares poses: set loss.compare = 'pose' as well")
 
 
 def config_file(name: str | os.PathLike[str]) -> Path:

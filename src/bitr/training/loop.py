@@ -95,6 +95,7 @@ class _Run:
         self.save = kind.save
         self.folder, self.group, self.listener = folder, group, listener
         self.train_source, self.val_source, self.label = sources(config.data)
+        self.epoch = len(self.train_source)  # opens it, before a folder is made for a run that cannot be
         if group.leads:
             folder.begin(resume)
         self.trainer = Trainer(self.config, model, group)
@@ -105,7 +106,6 @@ class _Run:
             folder.write_config(self.config)
             record = split_record(self.train_source, self.val_source, self.held_out.ids, self.label)
             folder.write_json("split.json", record)
-        self.epoch = len(self.train_source)
 
     def go(self, stopping: Callable[[], bool]) -> dict[str, Any]:
         """All steps that are left."""

@@ -21,8 +21,9 @@ def pose_loss(
     same loss and the same gradient.
 
     By default r is r̂ before its projection, and d is how far apart the true pose leaves the two anchors, in
-    units of the pair's size. Where r̂ is a rotation that is the paper's first term; its gradient is linear in
-    r̂, while that of the projection grows without bound as singular values come close.
+    units of the pair's size. Where r̂ is a rotation that is the paper's first term. It is least squares: the
+    gradient is linear in r̂, while that of the projection grows without bound as singular values come close
+    or r̂ becomes small. The best r̂ is the mean of what is possible, and short where much is.
     """
     parts = solution.unprojected if config.compare == "unprojected" else None
     if parts is not None:

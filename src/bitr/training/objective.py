@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -24,14 +24,6 @@ class Errors:
     loss: Float[Tensor, " b"]
     rotation_deg: Float[Tensor, " b"]
     displacement: Float[Tensor, " b"]
-
-    @classmethod
-    def joined(cls, parts: Sequence[Errors]) -> Errors:
-        return cls(
-            torch.cat([p.loss for p in parts]),
-            torch.cat([p.rotation_deg for p in parts]),
-            torch.cat([p.displacement for p in parts]),
-        )
 
     def table(self) -> Float[Tensor, "b 3"]:
         return torch.stack([self.loss, self.rotation_deg, self.displacement], dim=1)

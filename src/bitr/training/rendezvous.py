@@ -1,7 +1,7 @@
 """Where processes that train together meet, also after torchrun has started them again.
 
-torchrun keeps its store for all attempts, and what dead processes wrote there is still to be read: by chance, a new
-process connects to the address of a dead one and hangs. So each attempt meets under a name of its own.
+torchrun keeps one store for all attempts, and what dead processes wrote there is still to be read. A new
+process may then wait for one that is dead. So each attempt meets under a name of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from uuid import uuid4
 
-from torch.distributed import PrefixStore, Store, rendezvous
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 PAUSE = 0.02
 """Seconds between two looks at the store."""
@@ -24,8 +25,8 @@ def met() -> tuple[Store, int, int]:
 def agreed_name(store: Store, rank: int, world: int) -> str:
     """A new name that all living processes share; the leading one makes it.
 
-    Each process greets with a word of its own and takes the name from an answer that repeats the word, which no
-    earlier answer can do. The leading one answers until everyone has said the name.
+    Each process greets with a word of its own, and takes the name from an answer that repeats the word, as no
+    older answer can. The leading one answers until everyone has said the name.
     """
     own = uuid4().hex
     if rank:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -38,9 +39,10 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
             signal.signal(notice, handler or signal.SIG_DFL)
 
 
-def ignore_notices(worker: int) -> None:
-    """For the workers of a run, which end with it: notices go to all of its processes, and the run needs its
-    workers for the step it is at.
+def in_own_group(worker: int) -> None:
+    """For the workers of a run: a notice to all processes of its group does not reach them.
+
+    The run needs them for the step it is at, and ends them when it ends.
     """
-    for notice in NOTICES:
-        signal.signal(notice, signal.SIG_IGN)
+    if hasattr(os, "setpgrp"):  # Windows has no groups of processes
+        os.setpgrp()

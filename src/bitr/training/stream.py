@@ -15,7 +15,7 @@ from bitr.errors import InputError
 from bitr.model import BITRConfig
 from bitr.training.config import TrainConfig
 from bitr.training.samples import Batch, collate, sample
-from bitr.training.signals import ignore_notices
+from bitr.training.signals import in_own_group
 from bitr.training.source import Source, reseeded
 
 EPOCHS = 2**32
@@ -100,7 +100,7 @@ def batches(stream: Stream, numbers: Numbers, workers: int) -> Iterator[Batch]:
         # a copy of a process that already computes in threads may hang in them
         multiprocessing_context="spawn" if workers else None,
         prefetch_factor=4 if workers else None,
-        worker_init_fn=ignore_notices,
+        worker_init_fn=in_own_group,
         generator=torch.Generator(),  # leaves the run's own random state as it is
     )
     for batch in loader:

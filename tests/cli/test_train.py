@@ -1,0 +1,448 @@
+"""``bitr train``: one clear line for whatever goes wrong, and the checkpoint before it is intact."""
+
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitr.cli import main
+from bitr.cli.train_display import display
+from bitr.settings import from_file, to_toml
+from bitr.training import TrainConfig
+from bitr.training.config import DataConfig, config_file
+from bitr.training.log import Record
+from bitr.training.source import sources
+from bitr.training.state import check
+from bitr.training.trainer import Trainer
+from tests.training.cases import assert_same_tensors, changed, checkpoints, config, weights, write_folder
+
+RECORD = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 1e-3, 2.0, 30.0, 0.25, 0)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("pairs"), 3)
+
+
+@pytest.fixture
+def toml(tmp_path, pairs):
+    path = tmp_path / "tiny.toml"
+    path.write_text(to_toml(config(pairs, run_steps=2, run_checkpoint_every=1, run_log_every=1)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, pairs):
+    """A config and the run that it made."""
+    folder = tmp_path_factory.mktemp("finished")
+    settings = config(pairs, run_steps=2, run_checkpoint_every=1, run_log_every=1)
+    (folder / "tiny.toml").write_text(to_toml(settings))
+    assert main(["train", str(folder / "tiny.toml"), "--out", str(folder / "run"), "--quiet"]) == 0
+    return folder / "tiny.toml", folder / "run"
+
+
+def refused(capsys, *arguments, status=2):
+    """The one line that is said."""
+    assert main(["train", *map(str, arguments)]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("bitr: ")
+    return err
+
+
+def assert_intact(run, count):
+    found = checkpoints(run)
+    assert len(found) == count
+    for path in found:
+        check(path.read_bytes(), path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("run = 3", "tiny.toml: found run = 3, expected a table"),
+        ("[run]\nstps = 3", "tiny.toml: unknown setting run.stps; did you mean run.steps?"),
+        ("[run]\nsteps = 0", "tiny.toml: run.steps = 0: expected 1 to 1e+09"),
+        ("[model]\nchannels = 3", "tiny.toml: channels = 3 is not a multiple of num_heads = 2"),
+        ("[run", "tiny.toml: not TOML"),
+        ('[run]\ndevice = "toaster"', "run.device = 'toaster': expected auto, cpu, cuda or cuda:0"),
+    ],
+)
+def test_a_bad_config_is_one_line(capsys, tmp_path, text, says):
+    (tmp_path / "tiny.toml").write_text(text)
+    assert says in refused(capsys, tmp_path / "tiny.toml", "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_config_that_is_not_there_is_one_line_that_names_those_that_come_with_bitr(capsys, tmp_path):
+    said = refused(capsys, tmp_path / "none.toml")
+    assert "none.toml: no such file" in said
+    assert "bunny" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("run.steps", "--set run.steps: expected a.b=value"),
+        ("run.steps=many", "found run.steps = 'many', expected a whole number"),
+        ("steps=3", "unknown setting steps; expected one of data, model, loss, optimizer, run"),
+    ],
+)
+def test_a_bad_change_is_one_line(capsys, toml, change, says):
+    assert says in refused(capsys, toml, "--set", change)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "bunny",
+            "bunny: not found, the variable BITR_DATA names no folder of data sets; to get it: bitr data",
+        ),
+        ("bunyn", "bunyn: no such data set, expected one of"),
+        ("none/of/these", "none/of/these: no such data set"),
+    ],
+)
+def test_missing_data_is_one_line(capsys, monkeypatch, tmp_path, name, says):
+    monkeypatch.delenv("BITR_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert says in refused(capsys, "--set", f"data.name={name}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_pair_alone_is_one_line(capsys, tmp_path):
+    write_folder(tmp_path / "pairs", 1)
+    said = refused(capsys, "--set", f"data.name={tmp_path / 'pairs'}", "--out", tmp_path / "run")
+    assert "1 pair to train with, expected at least 2: one is held out" in said
+
+
+@pytest.mark.slow
+def test_a_pair_that_a_worker_finds_damaged_is_one_line_that_names_its_file(tmp_path, toml, pairs):
+    copy = Path(shutil.copytree(pairs, tmp_path / "pairs"))
+    learned = sources(DataConfig(name=str(copy)))[0]
+    for row in learned.rows:
+        np.save(copy / f"pair-{row}" / "reference.npy", np.ones((2, 3)))
+    changes = ["--set", f"data.name={copy}", "--set", "data.workers=1"]
+    done = bitr("train", toml, *changes, "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert re.fullmatch(r"bitr: \S+/pair-\d/reference\.npy: only 2 points with.*\n", done.stderr)
+
+
+def test_a_file_in_the_way_is_one_line(capsys, tmp_path, toml):
+    (tmp_path / "file").write_text("mine")
+    assert "is a file, expected a folder" in refused(capsys, toml, "--out", tmp_path / "file")
+    below = refused(capsys, toml, "--out", tmp_path / "file" / "run")
+    assert "cannot be made (Not a directory); choose another --out" in below
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to_is_one_line(capsys, tmp_path, toml):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    assert "cannot be made (Permission denied)" in refused(capsys, toml, "--out", tmp_path / "locked" / "run")
+    (tmp_path / "open" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "open").chmod(0o500)
+    assert "cannot be written to" in refused(capsys, toml, "--out", tmp_path / "open")
+
+
+def test_a_run_that_is_there_is_not_begun_again(capsys, finished):
+    toml, run = finished
+    assert "holds a run already; go on with --resume, or choose another" in refused(
+        capsys, toml, "--out", run
+    )
+    assert_intact(run, 2)
+
+
+def test_other_settings_do_not_go_on(capsys, finished):
+    toml, run = finished
+    said = refused(capsys, toml, "--out", run, "--resume", "--set", "run.batch=3")
+    assert "was begun with run.batch = 2, and 3 is asked for" in said
+    assert_intact(run, 2)
+
+
+def test_a_corrupt_checkpoint_is_a_line_and_the_one_before_is_taken(capsys, tmp_path, finished):
+    toml, made = finished
+    run = Path(shutil.copytree(made, tmp_path / "run"))
+    newest = checkpoints(run)[-1]
+    newest.write_bytes(newest.read_bytes()[:-9])
+    assert main(["train", str(toml), "--out", str(run), "--resume", "--quiet"]) == 0
+    err = capsys.readouterr().err.splitlines()
+    assert err[0].startswith(f"{newest}: damaged")
+    assert err[1] == "going on from step 1 of 2"
+    assert_intact(run, 2)
+    assert_same_tensors(weights(run), weights(made))
+
+
+def test_checkpoints_that_are_all_corrupt_are_one_line_and_left_alone(capsys, tmp_path, finished):
+    toml, made = finished
+    run = Path(shutil.copytree(made, tmp_path / "run"))
+    for path in checkpoints(run):
+        path.write_bytes(b"nothing")
+    assert "none of its 2 checkpoints can be read" in refused(capsys, toml, "--out", run, "--resume")
+    assert [path.read_bytes() for path in checkpoints(run)] == [b"nothing"] * 2
+
+
+def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
+    capsys, monkeypatch, tmp_path, finished
+):
+    toml, made = finished
+    run = tmp_path / "run"
+
+    def full(handle):
+        if (run / "checkpoints" / "step-000000001.safetensors").exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("bitr.files.os.fsync", full)
+    assert main(["train", str(toml), "--out", str(run), "--quiet"]) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in err[:-1]] == ["step 1"]
+    assert err[-1].startswith(f"bitr: {run}: no space left on the disk; the checkpoints there are whole")
+    assert_intact(run, 1)
+    monkeypatch.undo()
+    assert main(["train", str(toml), "--out", str(run), "--quiet", "--resume"]) == 0
+    assert_same_tensors(weights(run), weights(made))
+    assert_intact(run, 2)
+
+
+def test_a_disk_that_is_full_from_the_start_is_one_line(capsys, monkeypatch, tmp_path, toml):
+    def full(handle):
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr("bitr.files.os.fsync", full)
+    said = refused(capsys, toml, "--out", tmp_path / "run", status=1)
+    assert "no space left on the disk" in said
+
+
+def test_a_picture_that_finds_no_room_is_no_failure(capsys, monkeypatch, tmp_path, toml):
+    def full(folder, title):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("bitr.training.curves.draw_curves", full)
+    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
+    out, err = capsys.readouterr()
+    assert err.endswith("no curves.png: No space left on device\n")
+    assert "curves" not in out
+
+
+def bitr(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "bitr", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        **options,
+    )
+
+
+def own_mount(folder, options, *commands):
+    """Runs the commands where a small file system of its own is mounted on the folder."""
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"]).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    folder.mkdir()
+    mount = f"mount -t tmpfs -o {options} tmpfs {folder} || exit 77"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", "\n".join([mount, *commands])],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    if done.returncode == 77:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+    return done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [1.4, 1.9])
+def test_a_small_file_system_that_gets_full_is_one_line(tmp_path, finished, room):
+    """With room for one checkpoint and not for the weights beside it, and for one with the weights."""
+    toml, made = finished
+    run, size = tmp_path / "small" / "run", round(room * checkpoints(made)[0].stat().st_size)
+    command = f"{sys.executable} -m bitr train {toml} --set run.validate_every=2 --out {run} --quiet"
+    done = own_mount(
+        tmp_path / "small", f"size={size}", f"{command}; status=$?; cp -r {run} {tmp_path}; exit $status"
+    )
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert [line for line in lines if not line.startswith("step ")] == [lines[-1]]
+    assert lines[-1].startswith(f"bitr: {run}: no space left on the disk; the checkpoints there are whole")
+    assert_intact(tmp_path / "run", 1)
+
+
+@pytest.mark.slow
+def test_a_file_system_that_is_read_only_is_one_line(tmp_path, toml):
+    run = tmp_path / "locked" / "run"
+    done = own_mount(
+        tmp_path / "locked", "size=100k,ro", f"{sys.executable} -m bitr train {toml} --out {run}"
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"bitr: {run}: cannot be made (Read-only file system); choose another --out\n"
+
+
+def test_the_effective_config_reads_back_to_the_same(capsys, tmp_path, toml):
+    changes = [
+        "--set",
+        "optimizer.rate=0.5",
+        "--set",
+        "data.noise=0.25",
+        "--init-from",
+        "default",
+        "--compile",
+    ]
+    assert main(["train", str(toml), *changes, "--dump-config"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    (tmp_path / "dumped.toml").write_text(out)
+    expected = changed(from_file(TrainConfig, toml), "run", init_from="default", compile=True)
+    expected = changed(changed(expected, "optimizer", rate=0.5), "data", noise=0.25)
+    assert from_file(TrainConfig, tmp_path / "dumped.toml") == expected
+    assert main(["train", str(tmp_path / "dumped.toml"), "--dump-config"]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_without_a_config_there_are_the_defaults(capsys, tmp_path):
+    assert main(["train", "--dump-config"]) == 0
+    (tmp_path / "dumped.toml").write_text(capsys.readouterr().out)
+    assert from_file(TrainConfig, tmp_path / "dumped.toml") == TrainConfig()
+
+
+@pytest.mark.parametrize("path", sorted(config_file("bunny").parent.glob("*.toml")), ids=lambda p: p.stem)
+def test_every_config_that_comes_with_bitr_can_be_used_by_its_name(capsys, path):
+    assert main(["train", path.stem, "--dump-config"]) == 0
+    assert capsys.readouterr().out == to_toml(from_file(TrainConfig, path))
+
+
+def test_json_is_one_object_and_lines_are_for_people(capsys, tmp_path, toml):
+    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert result == json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["steps"] == 2
+    lines = err.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["step 1", "step 2"]
+    assert "held out" not in lines[0]
+    assert "held out: loss" in lines[1]
+    assert (tmp_path / "run" / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_end_tells_figures_weights_curves_and_what_is_next(capsys, monkeypatch, tmp_path, toml, pairs):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", toml.name, "--set", "run.steps=1"]) == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert re.match(rf"{pairs}: held-out Δr mean \d+\.\d°, median \d+\.\d° \(chance 126\.5°\)", first)
+    assert second == "weights: runs/tiny/model.safetensors; curves: runs/tiny/curves.png"
+    assert third == f"next: bitr evaluate runs/tiny {pairs}"
+    assert_intact(tmp_path / "runs" / "tiny", 1)
+
+
+def test_without_matplotlib_there_is_a_line_in_place_of_curves(capsys, monkeypatch, tmp_path, toml):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
+    assert 'pip install "bitr[viz]"' in capsys.readouterr().err
+    assert not (tmp_path / "run" / "curves.png").exists()
+
+
+def notice_at(monkeypatch, step, *notices):
+    real = Trainer.step
+
+    def heard(self, batch, number, stop):
+        for notice in notices if number == step else ():
+            signal.raise_signal(notice)
+        return real(self, batch, number, stop)
+
+    monkeypatch.setattr(Trainer, "step", heard)
+
+
+def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml):
+    notice_at(monkeypatch, 0, signal.SIGTERM, signal.SIGTERM)
+    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=9"]) == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"bitr: stopped; {tmp_path / 'run'} has a checkpoint, go on with --resume"
+    assert_intact(tmp_path / "run", 2)
+
+
+def test_a_stop_before_the_first_checkpoint_promises_none(capsys, monkeypatch, tmp_path, toml):
+    notice_at(monkeypatch, 0, signal.SIGINT, signal.SIGINT)
+    assert main(["train", str(toml), "--out", str(tmp_path / "run")]) == 130
+    assert capsys.readouterr().err == f"bitr: stopped; {tmp_path / 'run'} has no checkpoint yet\n"
+
+
+@pytest.mark.slow
+def test_a_notice_to_all_processes_of_a_run_leaves_a_checkpoint(tmp_path, toml):
+    """As a scheduler's, or Ctrl-C in a terminal: the workers hear it too."""
+    run = tmp_path / "run"
+    changes = [
+        "run.steps=100000",
+        "data.workers=1",
+        "run.checkpoint_every=100000",
+        "run.validate_every=100000",
+    ]
+    command = [sys.executable, "-m", "bitr", "train", toml, "--out", run, "--quiet"]
+    command += [part for change in changes for part in ("--set", change)]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+    log = run / "log.csv"
+    while process.poll() is None and not (log.exists() and log.read_text().count("\n") > 3):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGTERM)
+    err = process.communicate(timeout=120)[1].splitlines()
+    assert process.returncode == 130, err
+    assert [line for line in err if not line.startswith("step ")] == [
+        f"bitr: stopped; {run} has a checkpoint, go on with --resume"
+    ]
+    assert_intact(run, 1)
+
+
+def test_too_many_steps_that_are_not_finite_are_a_line_and_status_1(capsys, monkeypatch, tmp_path, toml):
+    real = Trainer.step
+    monkeypatch.setattr(
+        Trainer, "step", lambda self, batch, n, stop: replace(real(self, batch, n, stop), taken=False)
+    )
+    options = ["--set", "run.skips=2", "--set", "run.steps=9", "--set", "run.log_every=9", "--quiet"]
+    assert main(["train", str(toml), "--out", str(tmp_path / "run"), *options]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["step 1", "step 2", "bitr"]
+    assert lines[2].startswith("bitr: 2 steps in a row had a loss or gradient that is not finite")
+    assert_intact(tmp_path / "run", 2)
+
+
+def test_the_live_display_keeps_validations_and_notes(capsys):
+    with display(plain=False) as listener:
+        listener.started(4, 10)
+        listener.recorded(RECORD)
+        listener.noted("a note [with] brackets\nand a break")
+        listener.recorded(
+            replace(
+                RECORD,
+                step=6,
+                val_loss=0.25,
+                val_rotation_deg=30.0,
+                val_median_deg=20.0,
+                val_displacement=0.04,
+            )
+        )
+    err = re.sub(r"\s+", " ", capsys.readouterr().err)
+    assert "a note [with] brackets\\nand a break" in err
+    assert "step 6" in err
+    assert "held out: loss 0.250 Δr 30.0° (median 20.0°) Δt 0.040" in err
+    assert "step 2" not in err
+
+
+def test_the_help_has_an_example(capsys):
+    assert main(["train", "--help"]) == 0
+    assert "example: bitr train configs/bunny.toml" in re.sub(r"\s+", " ", capsys.readouterr().out)
