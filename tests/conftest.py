@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from bitr.groups import Field, Rep, components
 
 torch.set_num_threads(1)  # pytest runs one worker per core
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
 
 
 @pytest.fixture

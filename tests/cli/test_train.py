@@ -341,7 +341,7 @@ def test_the_end_tells_figures_weights_curves_and_what_is_next(capsys, monkeypat
     first, second, third = capsys.readouterr().out.splitlines()
     assert re.match(rf"{pairs}: held-out Δr mean \d+\.\d°, median \d+\.\d° \(chance 126\.5°\)", first)
     assert second == "weights: runs/tiny/model.safetensors; curves: runs/tiny/curves.png"
-    assert third == f"next: bitr evaluate runs/tiny {pairs}"
+    assert third == "next: bitr assemble SRC REF --model runs/tiny"
     assert_intact(tmp_path / "runs" / "tiny", 1)
 
 

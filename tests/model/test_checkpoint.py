@@ -11,7 +11,7 @@ import bitr
 from bitr import BITR, BITRConfig, InputError
 from bitr.testing import SETTINGS, example_pair
 
-CONFIG = BITRConfig(num_keypoints=4, channels=2, num_layers=1)
+CONFIG = BITRConfig(num_keypoints=4, channels=2, cloud_channels=2, num_layers=1)
 X, Y = example_pair(0, 30, SETTINGS[0])
 
 

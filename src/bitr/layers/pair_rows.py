@@ -23,7 +23,7 @@ class PairRows:
     index: Int[Tensor, "N k"]
     max_degree: int
     degrees: list[Degree]
-    kept: list[slice | Int[Tensor, " q"]]
+    kept: list[slice | Int[Tensor, " _"]]
     """Which (i₂, J₂, i₁, J₁, channel) of a degree exist, where degrees have different numbers of channels."""
 
     def forward(

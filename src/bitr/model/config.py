@@ -43,7 +43,7 @@ class BITRConfig:
     """Input features from the centroid: x − m(X) and its length. Without, a constant."""
     normalize: bool = True
     """Fields at size 1 before each Elu layer, so that key points start spread out and not at the centroid."""
-    context: bool = True
+    context: bool = False
     """Each point of a cloud also sees the mean of its cloud's features, after every block of Φ_E."""
     normals: bool = False
     colors: bool = False
@@ -60,7 +60,6 @@ class BITRConfig:
             "smooth": False,
             "position_features": False,
             "normalize": False,
-            "context": False,
         }
         return cls(**(own | changes))
 
