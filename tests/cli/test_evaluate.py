@@ -1,6 +1,7 @@
 """``bitr evaluate`` from end to end, on a few small pairs of the user's own."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from bitr.data.poses import pose
 from bitr.data.write import write_pairs
 from bitr.evaluation.evaluate import evaluate as evaluate_method
 from bitr.evaluation.method import Method
+from bitr.refine import REFINEMENTS
+from bitr.refine.refinement import left
 from tests.data.cases import pair_of
 
 FILES = {"evaluation.json", "table.md", "rotation_error.png", "recall.png", "median_pair.png"}
@@ -45,6 +48,36 @@ def test_the_default_weights_on_own_pairs(evaluate, own_pairs):
     assert "samplings 1" in lines[0]
     assert lines[4].startswith("| default | 3 | 0 |")
     assert lines[5].startswith("| chance | – | – | 126.5 ± 37.0 |")
+
+
+def test_a_refinement_comes_after_every_pose(evaluate, own_pairs, monkeypatch):
+    """A stand-in refinement that knows the answer: it is asked with the model's pose and all points."""
+    asked = []
+
+    def right(source, reference, pose):
+        asked.append((len(source), len(reference)))
+        return left(np.eye(4), "")
+
+    monkeypatch.setitem(REFINEMENTS, "icp", right)
+    status, out, err = evaluate("default", own_pairs, "--refine", "icp")
+    assert (status, err) == (0, "")
+    assert "refine icp" in out
+    assert asked == [(40, 40)] * 3
+
+
+def test_a_run_sees_as_many_points_as_in_training(evaluate, own_pairs, weights, tmp_path, monkeypatch):
+    seen = []
+    asked = measure.as_trained
+    monkeypatch.setattr(
+        measure, "as_trained", lambda m, points, name: seen.append(points) or asked(m, points, name)
+    )
+    shutil.copy(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.toml").write_text("[data]\npoints = 32\n")
+    status, out, _ = evaluate(tmp_path, own_pairs)
+    assert (status, seen) == (0, [32])
+    assert "points 32" in out
+    assert evaluate(tmp_path, own_pairs, "--budget", "20")[0] == 0
+    assert seen == [32]
 
 
 def test_json_is_one_object_and_nothing_else(evaluate, own_pairs, weights):
@@ -95,7 +128,7 @@ def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
         turn = Rotation.from_rotvec([0, 0, degrees[pair.id]], degrees=True).as_matrix()
         return pose(turn, np.zeros(3)) @ pair.ref_from_src
 
-    job = measure.Job(str(own_pairs), "test", 0, None, None, None, False, None)
+    job = measure.Job(str(own_pairs), "test", 0, None, None, None, "none", False, None)
     scene = measure._median_pair(evaluate_method(Method("turned", solve), job.pairs(0)), job)
     assert scene.title == "pair 2"
     np.testing.assert_allclose(scene.transformation, solve(job.pairs(0)[2]), atol=1e-12)
@@ -172,6 +205,8 @@ def refused(result, says):
         (["--predictions", "a.csv", "default", "bunny"], "got 2 names, expected DATASET with --predictions"),
         (["--predictions", "a.csv", "bunny", "--perturb"], "are for a checkpoint"),
         (["--predictions", "a.csv", "bunny", "--limit", "3"], "are for a checkpoint"),
+        (["--predictions", "a.csv", "bunny", "--refine", "icp"], "are for a checkpoint"),
+        (["default", ".", "--refine", "icpp"], "--refine icpp: expected one of none, icp, ot"),
         (["default", ".", "-o", "no/such/folder"], "does not exist"),
     ],
 )

@@ -41,7 +41,14 @@ Perturb = Annotated[
 ]
 Budget = Annotated[
     int | None,
-    typer.Option(help="Points of each cloud that the model sees; by default all, and 1000 of a mesh.", min=4),
+    typer.Option(
+        help="Points of each cloud that the model sees; by default all, 1000 of a mesh, and for the folder "
+        "of a training run as many as in training.",
+        min=4,
+    ),
+]
+Refine = Annotated[
+    str, typer.Option(metavar="none|icp|ot", help="Refinement of each pose, on all points of the pair.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Output = Annotated[
@@ -75,6 +82,7 @@ def run(
     limit: Limit = None,
     perturb: Perturb = False,
     budget: Budget = None,
+    refine: Refine = "none",
     json: Json = False,
     output: Output = None,
     predictions: Predictions = None,
@@ -86,14 +94,17 @@ def run(
     from bitr.cli.console import session
 
     given = names or []
-    _check_usage(given, predictions, (samplings, limit, budget, perturb or None))
+    _check_usage(
+        given, predictions, (samplings, limit, budget, perturb or None, None if refine == "none" else refine)
+    )
     with session(
         verbose, counted=True
     ) as on_row:  # torch takes a second to import: inside, something is shown
-        from bitr.cli.measure import Job, check_folder, write_folder
+        from bitr.cli.measure import Job, check_folder, check_refinement, write_folder
 
         check_folder(output, force=force)
-        job = Job(given[-1], split, seed, samplings, limit, budget, perturb, data_root)
+        check_refinement(refine)
+        job = Job(given[-1], split, seed, samplings, limit, budget, refine, perturb, data_root)
         report = job.scored(predictions, on_row) if predictions else job.measured(given[0], on_row)
         written = write_folder(output, report, job, force=force) if output is not None else []
     print(report.to_json() if json else report.to_markdown(), end="\n" if json else "")
@@ -108,6 +119,6 @@ def _check_usage(given: list[str], predictions: Path | None, of_a_model: tuple[o
         raise InputError(f"got {len(given)} names, expected {wanted}")
     if predictions and any(value is not None for value in of_a_model):
         raise InputError(
-            "--samplings, --limit, --budget and --perturb are for a checkpoint; a file of predictions is "
-            "scored as it is"
+            "--samplings, --limit, --budget, --refine and --perturb are for a checkpoint; a file of "
+            "predictions is scored as it is"
         )

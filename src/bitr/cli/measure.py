@@ -19,15 +19,20 @@ from bitr.data.registry import HOMES
 from bitr.errors import InputError
 from bitr.evaluation import figures
 from bitr.evaluation.evaluate import Evaluation, evaluate
+from bitr.evaluation.method import Method
 from bitr.evaluation.model_method import model_method
 from bitr.evaluation.perturbations import PERTURBATIONS, under
 from bitr.evaluation.predictions import evaluate_predictions
 from bitr.evaluation.report import Repeated, Report
+from bitr.evaluation.variants import as_trained, refined
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
 from bitr.pictures.picture import write_png
 from bitr.pictures.scene import Scene
 from bitr.pictures.stage import MOST_SHOWN
+from bitr.refine import REFINEMENTS
+from bitr.settings import from_file
+from bitr.training.config import TrainConfig
 
 SAMPLINGS = 3
 JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE = (
@@ -51,6 +56,7 @@ class Job:
     samplings: int | None
     limit: int | None
     budget: int | None
+    refine: str
     perturb: bool
     root: Path | None
 
@@ -62,12 +68,13 @@ class Job:
         log.info("loading the model %s", checkpoint)
         network = Network.of(checkpoint)
         named = self.dataset.partition(":")[0] in HOMES
+        points = _trained_points(checkpoint) if self.budget is None else None
         times = self.samplings or (SAMPLINGS if named else 1)
         tests = tuple(PERTURBATIONS) if self.perturb else ("original",)
         found: dict[str, list[Evaluation]] = {test: [] for test in tests}
         for sampling in range(times):
             pairs = self.pairs(sampling)
-            method = model_method(network.model, self.budget, name=network.name, seed=self.seed + sampling)
+            method = self._method(network, points, self.seed + sampling)
             for number, test in enumerate(tests):
                 log.info("%s, sampling %d of %d, %s", self.dataset, sampling + 1, times, test)
                 done = (sampling * len(tests) + number) * len(pairs)
@@ -78,9 +85,23 @@ class Job:
         rows = tuple(Repeated(name, tuple(each)) for name, each in zip(names, found.values(), strict=True))
         _refuse_if_all_failed(rows[0].pooled, self.dataset)
         return Report(
-            self._settings(checkpoint=network.name, samplings=times, limit=self.limit, budget=self.budget),
+            self._settings(
+                checkpoint=network.name,
+                samplings=times,
+                limit=self.limit,
+                budget=self.budget,
+                points=points,
+                refine=self.refine,
+            ),
             rows,
         )
+
+    def _method(self, network: Network, points: int | None, seed: int) -> Method:
+        if points is None:
+            method = model_method(network.model, self.budget, name=network.name, seed=seed)
+        else:
+            method = as_trained(network.model, points, network.name)
+        return method if self.refine == "none" else refined(method, self.refine)
 
     def scored(self, predictions: Path, on_row: Counter) -> Report:
         """A file of poses, on the pairs of the seed."""
@@ -94,6 +115,12 @@ class Job:
         return own | more
 
 
+def _trained_points(checkpoint: str) -> int | None:
+    """How many points of a cloud a model saw in training, where its run folder says so."""
+    config = Path(checkpoint) / "config.toml"
+    return from_file(TrainConfig, config).data.points if config.is_file() else None
+
+
 def _shifted(on_row: Counter, done: int, total: int) -> Callable[[int, int], None]:
     return lambda here, _: on_row(done + here, total)
 
@@ -102,6 +129,12 @@ def _refuse_if_all_failed(evaluation: Evaluation, name: str) -> None:
     if evaluation.failed == len(evaluation.scores):
         first = evaluation.scores[0]
         raise InputError(f"{name}: none of the {len(evaluation.scores)} pairs was answered; {first.failure}")
+
+
+def check_refinement(name: str) -> None:
+    """Raise where there is none of that name."""
+    if name not in REFINEMENTS:
+        raise InputError(f"--refine {name}: expected one of {', '.join(REFINEMENTS)}")
 
 
 def check_folder(folder: Path | None, *, force: bool) -> None:

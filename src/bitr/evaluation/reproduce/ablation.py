@@ -9,9 +9,10 @@ from bitr.evaluation.perturbations import PERTURBATIONS
 from bitr.evaluation.reproduce.experiment import Experiment
 from bitr.evaluation.reproduce.plan import Plan
 from bitr.evaluation.reproduce.result import Result, Table
-from bitr.evaluation.reproduce.rows import Entry, as_trained, measured, samplings
+from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.toy import four_tests
 from bitr.evaluation.reproduce.weights import weights
+from bitr.evaluation.variants import as_trained
 from bitr.model.checkpoint import load
 
 VARIANTS = {"": (True, True), " without swap": (False, True), " without scale": (True, False)}

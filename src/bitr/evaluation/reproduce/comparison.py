@@ -10,8 +10,9 @@ from bitr.evaluation.baselines.learned import kind, learned_method
 from bitr.evaluation.reproduce.experiment import Case, Experiment
 from bitr.evaluation.reproduce.plan import Plan
 from bitr.evaluation.reproduce.result import Result, Table
-from bitr.evaluation.reproduce.rows import Entry, as_trained, measured, refined, samplings
+from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.weights import data_words, trained, training_words, weights
+from bitr.evaluation.variants import as_trained, refined
 from bitr.training import TrainConfig
 
 OVERLAPPING = 0.5

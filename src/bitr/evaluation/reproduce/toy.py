@@ -16,8 +16,9 @@ from bitr.evaluation.report import Repeated
 from bitr.evaluation.reproduce.experiment import Experiment
 from bitr.evaluation.reproduce.plan import Plan
 from bitr.evaluation.reproduce.result import Result, Table
-from bitr.evaluation.reproduce.rows import Entry, as_trained, measured, samplings, thinned
+from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.weights import weights
+from bitr.evaluation.variants import as_trained, thinned
 from bitr.model import BITR
 from bitr.testing import Laws, law_errors, worst
 
