@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from torch import Tensor, distributed, nn
 
 from bitr.errors import InputError
 from bitr.training.rendezvous import met
+
+SETTLING = 0.5
+"""Seconds from the last exchange to the end of a group."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,9 @@ def joined(device: str) -> Iterator[Group]:
     try:
         yield Group(rank, world, here)
     finally:
+        # gloo's threads let go of their last tensors only when they get Python's lock, and the group's end
+        # waits for those threads with the lock in its hand: they must be done before
+        time.sleep(SETTLING)
         distributed.destroy_process_group()
 
 
