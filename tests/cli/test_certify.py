@@ -9,7 +9,7 @@ import torch
 from bitr import BITRConfig
 from bitr.cli import certify as command
 from bitr.cli import main
-from bitr.cli.subject import find_subject
+from bitr.cli.certify_subject import find_subject
 from bitr.refine import REFINEMENTS
 
 METHODS = """
@@ -67,7 +67,7 @@ def test_the_shipped_weights_pass_through_assemble_too(capsys, tmp_path):
 
 
 def test_a_broken_model_has_status_1_after_the_table_and_its_first_broken_layer(capsys, methods, monkeypatch):
-    monkeypatch.setattr("bitr.cli.certificate.REFINEMENTS", ("none",))  # the others take longer
+    monkeypatch.setattr("bitr.cli.certify_table.REFINEMENTS", ("none",))  # the others take longer
     monkeypatch.setattr("bitr.evaluation.certificate.making.refinement_routes", list)
     status, out, err = certified(capsys, f"{methods}:untied", "--quick", "--trials", 1)
     lines = out.splitlines()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bitr.cli import main, measure
+from bitr.cli import evaluate_job, main
 from bitr.data.poses import pose
 from bitr.data.write import write_pairs
 from bitr.evaluation.evaluate import evaluate as evaluate_method
@@ -67,9 +67,9 @@ def test_a_refinement_comes_after_every_pose(evaluate, own_pairs, monkeypatch):
 
 def test_a_run_sees_as_many_points_as_in_training(evaluate, own_pairs, weights, tmp_path, monkeypatch):
     seen = []
-    asked = measure.as_trained
+    asked = evaluate_job.as_trained
     monkeypatch.setattr(
-        measure, "as_trained", lambda m, points, name: seen.append(points) or asked(m, points, name)
+        evaluate_job, "as_trained", lambda m, points, name: seen.append(points) or asked(m, points, name)
     )
     shutil.copy(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.toml").write_text("[data]\npoints = 32\n")
@@ -128,8 +128,8 @@ def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
         turn = Rotation.from_rotvec([0, 0, degrees[pair.id]], degrees=True).as_matrix()
         return pose(turn, np.zeros(3)) @ pair.ref_from_src
 
-    job = measure.Job(str(own_pairs), "test", 0, None, None, None, "none", False, None)
-    scene = measure._median_pair(evaluate_method(Method("turned", solve), job.pairs(0)), job)
+    job = evaluate_job.Job(str(own_pairs), "test", 0, None, None, None, "none", False, None)
+    scene = evaluate_job._median_pair(evaluate_method(Method("turned", solve), job.pairs(0)), job)
     assert scene.title == "pair 2"
     np.testing.assert_allclose(scene.transformation, solve(job.pairs(0)[2]), atol=1e-12)
 
@@ -228,6 +228,6 @@ def test_when_no_pair_is_answered_it_says_why(evaluate, own_pairs, tmp_path):
 
 
 def test_plots_without_matplotlib_are_refused_before_any_work(evaluate, own_pairs, tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "find_spec", lambda name: None)
+    monkeypatch.setattr(evaluate_job, "find_spec", lambda name: None)
     refused(evaluate("default", own_pairs, "-o", tmp_path / "out"), "bitr[viz]")
     assert not (tmp_path / "out").exists()

@@ -8,11 +8,14 @@ import pytest
 
 from bitr.data.poses import pose
 from bitr.errors import InputError
-from bitr.evaluation.evaluate import Evaluation, evaluate, summary
+from bitr.evaluation.evaluate import evaluate, summary
 from bitr.evaluation.method import Method
 from bitr.evaluation.model_method import model_method
+from bitr.evaluation.refined import OF_A_MESH, refined
 from bitr.evaluation.report import Repeated, Report, table
 from bitr.io import Geometry
+from bitr.refine import REFINEMENTS
+from bitr.refine.refinement import left
 from tests.app.cases import untrained
 from tests.data.cases import pair_of
 
@@ -192,14 +195,22 @@ def test_the_model_sees_the_points_as_they_are(pairs, options):
     assert np.abs(found - fewer).max() > 1e-6
 
 
-def test_a_refiner_gets_the_pair_and_the_pose(pairs):
-    def refiner(pair, found):
-        assert np.abs(found - pair.ref_from_src).max() > 1e-3
-        return pair.ref_from_src
+def test_a_refinement_gets_the_points_of_meshes_too_and_the_pose(pairs, monkeypatch):
+    asked = []
 
-    found = evaluate(model_method(untrained().double(), refiner=refiner), pairs[:1])
-    assert isinstance(found, Evaluation)
-    assert found.scores[0].errors.displacement < 1e-9
+    def right(source, reference, pose):
+        asked.append((len(source), len(reference)))
+        assert np.abs(pose - pair.ref_from_src).max() > 1e-3
+        return left(pair.ref_from_src, "")
+
+    monkeypatch.setitem(REFINEMENTS, "icp", right)
+    corners = np.random.default_rng(0).normal(size=(30, 3))
+    mesh = Geometry(corners, faces=np.random.default_rng(0).integers(0, 30, (20, 3)))
+    pair = replace(pairs[0], source=mesh)
+    method = refined(model_method(untrained().double(), budget=30), "icp")
+    assert method.name == "BITR + ICP"
+    assert evaluate(method, [pair]).scores[0].errors.displacement < 1e-9
+    assert asked == [(OF_A_MESH, len(pair.reference.points))]
 
 
 def test_a_mesh_is_sampled_for_the_model(pairs):

@@ -269,5 +269,5 @@ def test_settings_of_the_wrong_type_are_refused(name, value, message):
 def test_config_survives_a_round_trip_and_a_misspelt_key_names_the_nearest():
     config = BITRConfig.paper(channels=8)
     assert BITRConfig.from_dict(config.to_dict()) == config
-    with pytest.raises(InputError, match="unknown model setting 'chanels'; did you mean 'channels'"):
+    with pytest.raises(InputError, match="unknown setting chanels; did you mean channels"):
         BITRConfig.from_dict({"chanels": 4})

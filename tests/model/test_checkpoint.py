@@ -81,14 +81,14 @@ BAD_FILES = {
     "a huge header": (lambda f: _bytes(f, lambda b: b"\xff" * 8 + b[8:]), "not a readable safetensors file"),
     "a pickle": (lambda f: _bytes(f, lambda b: pickle.dumps({"a": 1})), "not a readable safetensors file"),
     "another project's": (lambda f: _rewritten(f, metadata={"format": "pt"}), "not a bitr checkpoint"),
-    "no config": (lambda f: _rewritten(f, metadata={"format": "bitr-1"}), "not a bitr checkpoint"),
+    "no config": (lambda f: _rewritten(f, metadata={"format": "bitr-1"}), "the config inside cannot be used"),
     "a broken config": (
         lambda f: _rewritten(f, metadata={"format": "bitr-1", "config": "{"}),
         "the config inside cannot be used",
     ),
     "an unknown setting": (
         lambda f: _rewritten(f, metadata={"format": "bitr-1", "config": '{"chanels": 4}'}),
-        "unknown model setting 'chanels'; did you mean 'channels'",
+        "unknown setting chanels; did you mean channels",
     ),
     "a config of the wrong kind": (
         lambda f: _rewritten(f, metadata={"format": "bitr-1", "config": "[1]"}),

@@ -433,6 +433,6 @@ def test_there_must_be_a_pair_for_each_process(tmp_path, settings, monkeypatch):
     def three(device):
         yield replace(ALONE, world=3)
 
-    monkeypatch.setattr("bitr.training.loop.joined", three)
+    monkeypatch.setattr("bitr.training.start.joined", three)
     with pytest.raises(InputError, match=r"run\.batch = 2 is less than the 3 processes"):
         train(settings, tmp_path / "run")

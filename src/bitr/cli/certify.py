@@ -61,8 +61,8 @@ def run(
     if html is not None:
         _check_page(html, force)
     with session(verbose=False):  # torch takes a second to import: inside, something is shown
-        from bitr.cli.certificate import assemble_routes, show
-        from bitr.cli.subject import find_subject, guarded
+        from bitr.cli.certify_subject import find_subject, guarded
+        from bitr.cli.certify_table import assemble_routes, show
         from bitr.evaluation.certificate import audit, certify
         from bitr.model import BITR
 

@@ -100,7 +100,7 @@ def run(
     with session(
         verbose, counted=True
     ) as on_row:  # torch takes a second to import: inside, something is shown
-        from bitr.cli.measure import Job, check_folder, check_refinement, write_folder
+        from bitr.cli.evaluate_job import Job, check_folder, check_refinement, write_folder
 
         check_folder(output, force=force)
         check_refinement(refine)

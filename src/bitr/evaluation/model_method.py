@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,42 +11,51 @@ from jaxtyping import Float64
 
 from bitr.data import AssemblyPair
 from bitr.data.piece import Piece, as_cloud, as_piece, with_features
+from bitr.data.transforms import thin
 from bitr.evaluation.method import Method
+from bitr.evaluation.perturbations import swapped
 from bitr.io import Geometry
 from bitr.model import BITR
 
-Refiner = Callable[[AssemblyPair, Float64[np.ndarray, "4 4"]], Float64[np.ndarray, "4 4"]]
-"""(pair, pose) → a better pose. It must not look at the pair's own answer."""
 OF_A_MESH = 1000
 """Points that the model sees of a mesh where no budget is given."""
 
 
-def model_method(
-    model: BITR,
-    budget: int | None = None,
-    refiner: Refiner | None = None,
-    *,
-    name: str = "BITR",
-    seed: int = 0,
-) -> Method:
+def model_method(model: BITR, budget: int | None = None, *, name: str = "BITR", seed: int = 0) -> Method:
     """The model on the pairs' points as they are; with a ``budget``, on at most so many of each cloud.
 
     Runs in the precision of the weights: ``model.double()`` for the laws to hold to rounding. The seed is of
     the sampling of meshes and of very large clouds.
     """
-    return Method(name, partial(_solve, model, budget, refiner, seed))
+    return Method(name, partial(_solve, model, budget, seed))
 
 
-def _solve(
-    model: BITR, budget: int | None, refiner: Refiner | None, seed: int, pair: AssemblyPair
-) -> Float64[np.ndarray, "4 4"]:
+def as_trained(model: BITR, points: int, name: str = "BITR") -> Method:
+    """The model on pairs that are thinned as in training; what it sees is decided so that its laws hold."""
+    method = model_method(model, name=name)
+    return Method(method.name, lambda pair: method.solve(thinned(pair, points)))
+
+
+def thinned(pair: AssemblyPair, points: int) -> AssemblyPair:
+    """Both sides thinned alike, to at most ``points`` points; swapping or moving the sides changes nothing.
+
+    What is drawn of a cloud follows from its number of points alone.
+    """
+    other = swapped(pair, np.random.default_rng()).pair
+    return replace(pair, source=_thinned_source(pair, points), reference=_thinned_source(other, points))
+
+
+def _thinned_source(pair: AssemblyPair, points: int) -> Geometry:
+    return thin(pair, points, np.random.default_rng(len(pair.source.points))).source
+
+
+def _solve(model: BITR, budget: int | None, seed: int, pair: AssemblyPair) -> Float64[np.ndarray, "4 4"]:
     x, y = (_piece(side, budget, seed) for side in (pair.source, pair.reference))
     source, reference = with_features(x, y, model.config)
     device = next(model.parameters()).device
     with torch.inference_mode():
         pose = model(as_cloud(source, device), as_cloud(reference, device))
-    found = pose.matrix()[0].double().cpu().numpy()
-    return found if refiner is None else refiner(pair, found)
+    return pose.matrix()[0].double().cpu().numpy()
 
 
 def _piece(geometry: Geometry, budget: int | None, seed: int) -> Piece:

@@ -16,21 +16,6 @@ from bitr.evaluation.evaluate import Evaluation, Progress
 from bitr.evaluation.score import answered, failed
 from bitr.io.manifest import Row, distinct, read_rows
 
-BATCH = (
-    "status",
-    "error",
-    "confidence",
-    "hypotheses",
-    "fitness",
-    "inlier_rmse",
-    "seconds",
-    "model",
-    "refine",
-    "source",
-    "reference",
-    "warnings",
-)
-"""What the table of a batch has beside id and transformation; only error and seconds are looked at."""
 NUMBERS = tuple(f"m{i}{j}" for i in range(4) for j in range(4))
 """Columns of a csv file with a number in each cell, row by row: m03 is the translation along x."""
 
@@ -52,11 +37,12 @@ def read_predictions(path: Path) -> Mapping[str, Prediction]:
 
     Each row has ``id`` and ``transformation``: nested lists or 16 numbers, ``ref_from_src``. A csv file may
     instead have a column for each number, m00 to m33. The table that ``bitr assemble`` writes for a batch is
-    such a file. A row whose transformation is null or empty says that the method gave no answer.
+    such a file; of other columns only error and seconds are looked at. A row whose transformation is null or
+    empty says that the method gave no answer.
     """
     wide = path.suffix.lower() == ".csv" and _has_column(path, NUMBERS[0])
     needed = ("id", *NUMBERS) if wide else ("id", "transformation")
-    rows = read_rows(path, needed, BATCH)
+    rows = read_rows(path, needed, None)
     found = distinct((row.at, row.name("id"), _of_row(row, wide)) for row in rows)
     return {prediction.id: prediction for prediction in found}
 

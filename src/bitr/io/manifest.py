@@ -43,15 +43,18 @@ class Row:
         return self.path.absolute().parent / self.name(key)
 
 
-def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str]) -> tuple[Row, ...]:
-    """The rows of a manifest, whose keys must be those; an empty manifest raises."""
+def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str] | None) -> tuple[Row, ...]:
+    """The rows of a manifest, whose keys must be those; an empty manifest raises.
+
+    Without a list of optional keys there may be any others.
+    """
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: found a {path.suffix or 'name without a suffix'}, expected .csv or .jsonl")
     read = _csv_rows if path.suffix.lower() == ".csv" else _jsonl_rows
     try:
         # Names of files are bytes; those that are no UTF-8 pass through unharmed.
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            keys = _Keys(tuple(needed), tuple(optional))
+            keys = _Keys(tuple(needed), None if optional is None else tuple(optional))
             rows = tuple(
                 Row(path, line, number, values)
                 for number, (line, values) in enumerate(read(path, file, keys), 1)
@@ -66,15 +69,16 @@ def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str]) -> tup
 @dataclass(frozen=True)
 class _Keys:
     needed: tuple[str, ...]
-    optional: tuple[str, ...]
+    optional: tuple[str, ...] | None
 
     def check(self, path: Path, line: int, found: list[str]) -> None:
-        known = self.needed + self.optional
-        wrong = [key for key in found if key not in known] + [key for key in self.needed if key not in found]
-        if wrong or len(set(found)) != len(found):
+        missing = [key for key in self.needed if key not in found]
+        known = found if self.optional is None else (*self.needed, *self.optional)
+        unknown = [key for key in found if key not in known]
+        if missing or unknown or len(set(found)) != len(found):
+            more = f" and, if wanted, {', '.join(self.optional)}" if self.optional else ""
             raise InputError(
-                f"{path}, line {line}: found {', '.join(found)[:80]}; expected {', '.join(self.needed)} and, "
-                f"if wanted, {', '.join(self.optional)}"
+                f"{path}, line {line}: found {', '.join(found)[:80]}; expected {', '.join(self.needed)}{more}"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -39,25 +40,12 @@ def save(model: BITR, path: str | os.PathLike[str]) -> Path:
 def load(name: str | os.PathLike[str]) -> BITR:
     """The model of a checkpoint: a path to a file or folder, or the name of weights that come with bitr."""
     path = _find(name)
-    config, tensors = _read(path)
+    metadata, tensors = read_weights(path, FORMAT, "bitr checkpoint")
+    config = _config(path, metadata)
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
         model = BITR(config)
-    expected = {key: tuple(value.shape) for key, value in model.state_dict().items()}
-    found = {key: tuple(value.shape) for key, value in tensors.items()}
-    if expected != found:
-        wrong = sorted(key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key))
-        raise InputError(
-            f"{path}: the weights do not fit the config inside ({len(wrong)} differ, first {wrong[0]}: "
-            f"found {found.get(wrong[0])}, expected {expected.get(wrong[0])})"
-        )
-    kinds = {value.dtype for value in tensors.values()}
-    if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
-        names = ", ".join(sorted(str(kind) for kind in kinds))
-        raise InputError(f"{path}: the weights are of type {names}, expected all float32 or all float64")
-    damaged = [key for key, value in tensors.items() if not value.isfinite().all()]
-    if damaged:
-        raise InputError(f"{path}: the weights {damaged[0]} are NaN or infinite; the file is damaged")
-    model.to(kinds.pop()).load_state_dict(tensors)
+    check_fit(path, model.state_dict(), tensors)
+    model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
     return model.eval()
 
 
@@ -76,22 +64,46 @@ def _find(name: str | os.PathLike[str]) -> Path:
     raise InputError(f"{name}: no such file or folder, and no such weights come with bitr ({known})")
 
 
-def _read(path: Path) -> tuple[BITRConfig, dict[str, Tensor]]:
+def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """What a safetensors file says of itself, and its tensors, all finite and of one kind.
+
+    ``what`` is what the file should be, for the message.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: not a readable safetensors file ({error})") from error
-    if metadata.get("format") != FORMAT or "config" not in metadata:
+    if metadata.get("format") != form:
+        raise InputError(f"{path}: not a {what} (format {metadata.get('format')!r}, expected {form!r})")
+    kinds = {value.dtype for value in tensors.values()}
+    if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
+        names = ", ".join(sorted(str(kind) for kind in kinds))
+        raise InputError(f"{path}: the weights are of type {names}, expected all float32 or all float64")
+    damaged = [key for key, value in tensors.items() if not value.isfinite().all()]
+    if damaged:
+        raise InputError(f"{path}: the weights {damaged[0]} are NaN or infinite; the file is damaged")
+    return metadata, tensors
+
+
+def check_fit(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    """Raises where the tensors of a file have other names or shapes than those of the model."""
+    wanted = {key: tuple(value.shape) for key, value in expected.items()}
+    shapes = {key: tuple(value.shape) for key, value in found.items()}
+    wrong = sorted(key for key in wanted.keys() | shapes.keys() if wanted.get(key) != shapes.get(key))
+    if wrong:
         raise InputError(
-            f"{path}: not a bitr checkpoint (format {metadata.get('format')!r}, expected {FORMAT!r})"
+            f"{path}: the weights do not fit the config inside ({len(wrong)} differ, first {wrong[0]}: "
+            f"found {shapes.get(wrong[0])}, expected {wanted.get(wrong[0])})"
         )
+
+
+def _config(path: Path, metadata: Mapping[str, str]) -> BITRConfig:
     try:
-        values = json.loads(metadata["config"])
+        values = json.loads(metadata.get("config", "null"))
         if not isinstance(values, dict):
             raise InputError(f"expected settings by name, found {values!r}")
-        config = BITRConfig.from_dict(values)
+        return BITRConfig.from_dict(values)
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: the config inside cannot be used ({error})") from error
-    return config, tensors

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from bitr.errors import InputError
+from bitr.settings import from_mapping
 
 LIMITS = {
     "num_keypoints": (4, 4096),
@@ -66,14 +66,7 @@ class BITRConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> BITRConfig:
         """The inverse of ``to_dict``; an unknown key raises and names the nearest one."""
-        known = [field.name for field in fields(cls)]
-        for key in values:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, n=1) or known
-                raise InputError(f"unknown model setting {key!r}; did you mean {near[0]!r}?")
-        functions = values.get("radial_functions", cls.radial_functions)
-        own = {"radial_functions": tuple(functions)} if isinstance(functions, list) else {}
-        return cls(**{**values, **own})
+        return from_mapping(cls, values, "model")
 
     def basis_size(self, sides: int) -> int:
         """How many fixed functions of a length the edges carry; the paper's are networks of each layer."""

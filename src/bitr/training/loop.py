@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from torch import nn
 
 from bitr.errors import InputError
-from bitr.model import BITR, BITRConfig
-from bitr.model.checkpoint import FILE_NAME, load, save
+from bitr.model.checkpoint import FILE_NAME
 from bitr.settings import to_mapping
 from bitr.training import state
 from bitr.training.config import TrainConfig
 from bitr.training.folder import RunFolder, check_same_run
-from bitr.training.group import Group, joined
-from bitr.training.log import Listener, Record, RunLog, Silent
+from bitr.training.group import Group
+from bitr.training.kind import Kind
+from bitr.training.log import Listener, Record, RunLog
 from bitr.training.meter import Meter
 from bitr.training.optimizer import rate_at
 from bitr.training.samples import Batch
-from bitr.training.signals import asked_to_stop
 from bitr.training.source import sources, split_record
 from bitr.training.state import Progress
 from bitr.training.stream import Numbers, Stream, batches
@@ -37,49 +32,7 @@ class TrainingError(RuntimeError):
     """Training could not go on; the message says why, and what is on disk."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What is trained: how the first weights are made, and how the best ones are kept.
-
-    The module has ``solve(source, reference) -> Solution``, as a ``BITR`` does: baselines use the same loop.
-    """
-
-    make: Callable[[TrainConfig], tuple[nn.Module, TrainConfig]]
-    """The module, and the config with what is known of it."""
-    save: Callable[[Any, Path], object]
-
-
-def train(
-    config: TrainConfig,
-    out: Path,
-    *,
-    resume: bool = False,
-    listener: Listener | None = None,
-    kind: Kind | None = None,
-) -> dict[str, Any]:
-    """Trains and returns what ``result.json`` says; the best weights are in ``out``, for ``bitr.load``.
-
-    The same config gives the same weights, bit for bit, on one machine, also when the run is killed at any
-    moment and goes on with ``resume``.
-    """
-    with joined(config.run.device) as group, asked_to_stop() as stopping:
-        if config.run.batch < group.world:
-            raise InputError(f"run.batch = {config.run.batch} is less than the {group.world} processes")
-        shown = listener if listener is not None and group.leads else Silent()
-        chosen = kind or Kind(_first_model, save)
-        try:
-            run = _Run(config, chosen, RunFolder(out), group, shown, group.restarted() or resume)
-            return run.go(stopping)
-        except (OSError, SafetensorError) as error:
-            if not _is_full(error):
-                raise
-            raise TrainingError(
-                f"{out}: no space left on the disk; the checkpoints there are whole: make room and go on "
-                "with --resume"
-            ) from error
-
-
-class _Run:
+class Run:
     """A run in its folder: what is done between the steps."""
 
     def __init__(
@@ -232,24 +185,3 @@ class _Run:
     def _split_hash(self) -> str | None:
         path = self.folder.path / "split.json"
         return json.loads(path.read_text(encoding="utf-8"))["sha256"] if path.is_file() else None
-
-
-def _is_full(error: OSError | SafetensorError) -> bool:
-    """Whether the disk or the quota is at its end; safetensors tells that in words only."""
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return any(f"(os error {code})" in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
-
-
-def _first_model(config: TrainConfig) -> tuple[BITR, TrainConfig]:
-    """The model before its first step, and the config with what is known of it."""
-    if not config.run.init_from:
-        torch.manual_seed(config.run.seed)
-        return BITR(config.model), config
-    model = load(config.run.init_from).float()
-    if config.model not in (BITRConfig(), model.config):
-        raise InputError(
-            f"{config.run.init_from}: its model is not the one that [model] asks for; leave [model] out"
-        )
-    torch.manual_seed(config.run.seed)
-    return model, replace(config, model=model.config)

@@ -241,7 +241,10 @@ BAD_FILES = {
         lambda f: _rewritten(f, {"name": "nsm", "sizes": {"channels": 10**6}}),
         "channels = 1000000: expected a whole number from 8 to 512",
     ),
-    "other sizes": (lambda f: _rewritten(f, {"name": "nsm", "sizes": {}}), "weights do not fit the sizes"),
+    "other sizes": (
+        lambda f: _rewritten(f, {"name": "nsm", "sizes": {}}),
+        "weights do not fit the config inside",
+    ),
     "a missing weight": (lambda f: _rewritten(f, **{BIAS: None}), f"first {BIAS}: found None"),
     "a foreign weight": (lambda f: _rewritten(f, a=torch.ones(3)), "first a: found"),
     "whole numbers": (lambda f: _rewritten(f, **{BIAS: torch.ones(16, dtype=torch.long)}), "torch.int64"),

@@ -8,11 +8,11 @@ import pytest
 
 from bitr.data import dataset
 from bitr.errors import InputError
+from bitr.evaluation.model_method import thinned
 from bitr.evaluation.perturbations import swapped
 from bitr.evaluation.reproduce import Budget, budget, experiment
 from bitr.evaluation.reproduce.every import run_one
 from bitr.evaluation.reproduce.toy import difference
-from bitr.evaluation.variants import thinned
 from bitr.model.checkpoint import load, save
 from bitr.training.log import read_log
 from tests.evaluation.reproduce.cases import SMALL, plan, result

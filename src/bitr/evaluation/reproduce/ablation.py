@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from bitr.evaluation.model_method import as_trained
 from bitr.evaluation.perturbations import PERTURBATIONS
 from bitr.evaluation.reproduce.experiment import Experiment
 from bitr.evaluation.reproduce.plan import Plan
@@ -12,7 +13,6 @@ from bitr.evaluation.reproduce.result import Result, Table
 from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.toy import four_tests
 from bitr.evaluation.reproduce.weights import weights
-from bitr.evaluation.variants import as_trained
 from bitr.model.checkpoint import load
 
 VARIANTS = {"": (True, True), " without swap": (False, True), " without scale": (True, False)}

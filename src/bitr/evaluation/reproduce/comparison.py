@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from bitr.errors import InputError
 from bitr.evaluation.baselines import baseline
 from bitr.evaluation.baselines.learned import kind, learned_method
+from bitr.evaluation.model_method import as_trained
+from bitr.evaluation.refined import refined
 from bitr.evaluation.reproduce.experiment import Case, Experiment
 from bitr.evaluation.reproduce.plan import Plan
 from bitr.evaluation.reproduce.result import Result, Table
 from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.weights import data_words, trained, training_words, weights
-from bitr.evaluation.variants import as_trained, refined
 from bitr.training import TrainConfig
 
 OVERLAPPING = 0.5

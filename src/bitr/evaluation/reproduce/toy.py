@@ -11,6 +11,7 @@ import torch
 from bitr.data import AssemblyPair
 from bitr.data.piece import Piece, as_cloud, with_features
 from bitr.evaluation.method import Method
+from bitr.evaluation.model_method import as_trained, thinned
 from bitr.evaluation.perturbations import FACTOR, PERTURBATIONS, under
 from bitr.evaluation.report import Repeated
 from bitr.evaluation.reproduce.experiment import Experiment
@@ -18,7 +19,6 @@ from bitr.evaluation.reproduce.plan import Plan
 from bitr.evaluation.reproduce.result import Result, Table
 from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.weights import weights
-from bitr.evaluation.variants import as_trained, thinned
 from bitr.model import BITR
 from bitr.testing import Laws, law_errors, worst
 

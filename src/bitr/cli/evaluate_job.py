@@ -20,11 +20,11 @@ from bitr.errors import InputError
 from bitr.evaluation import figures
 from bitr.evaluation.evaluate import Evaluation, evaluate
 from bitr.evaluation.method import Method
-from bitr.evaluation.model_method import model_method
+from bitr.evaluation.model_method import as_trained, model_method
 from bitr.evaluation.perturbations import PERTURBATIONS, under
 from bitr.evaluation.predictions import evaluate_predictions
+from bitr.evaluation.refined import refined
 from bitr.evaluation.report import Repeated, Report
-from bitr.evaluation.variants import as_trained, refined
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
 from bitr.pictures.picture import write_png

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bitr.app.assemble import assemble_geometries
 from bitr.app.settings import Network, Settings
-from bitr.cli.subject import is_checkpoint
+from bitr.cli.certify_subject import is_checkpoint
 from bitr.cli.text import one_line
 from bitr.evaluation.certificate import Certificate, Route, Row
 from bitr.evaluation.certificate.bounds import BOUNDS, LAWS
