@@ -16,6 +16,7 @@ ORDER = [
     "io",
     "data",
     "refine",
+    "hypotheses",
     "pictures",
     "testing",
     "training",

@@ -12,7 +12,8 @@ import torch
 
 from bitr.app.assembly import Assembly, Hypothesis
 from bitr.app.fitness import fit
-from bitr.app.settings import Network, Settings
+from bitr.app.network import Network
+from bitr.app.settings import Settings
 from bitr.data.piece import as_cloud, as_piece, with_features
 from bitr.errors import InputError
 from bitr.io import Geometry, as_geometry

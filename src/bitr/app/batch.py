@@ -13,9 +13,10 @@ from typing import Any
 
 from bitr.app.assemble import assemble_geometries
 from bitr.app.manifest import Pair
+from bitr.app.network import Network
 from bitr.app.results import open_table
 from bitr.app.rows import FIELDS
-from bitr.app.settings import Network, Settings
+from bitr.app.settings import Settings
 from bitr.errors import InputError
 from bitr.io import read
 

@@ -1,14 +1,11 @@
-"""What pairs of a batch have in common: a model, and how it is used."""
+"""How pairs are assembled."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from bitr.data.piece import MIN_POINTS
 from bitr.errors import InputError
-from bitr.model import BITR, FrozenBITR
-from bitr.model.checkpoint import load
 from bitr.refine import REFINEMENTS
 
 LIMITS = {"budget": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
@@ -34,22 +31,3 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, int) or not least <= value <= most:
                 raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
-
-
-@dataclass(frozen=True)
-class Network:
-    """A model and what to call it."""
-
-    model: BITR
-    name: str
-
-    @classmethod
-    def of(cls, model: str | os.PathLike[str] | BITR) -> Network:
-        """From a model as it is, or by the name of shipped weights or the path of a checkpoint.
-
-        What is loaded here is frozen, and runs in double precision: the laws then hold to the rounding of the
-        files, and it costs little.
-        """
-        if isinstance(model, BITR):
-            return cls(model, "BITR")
-        return cls(FrozenBITR(load(model).double()), os.fspath(model))

@@ -13,7 +13,8 @@ from jaxtyping import Float64
 
 from bitr.app.assemble import assemble_geometries
 from bitr.app.assembly import Assembly
-from bitr.app.settings import Network, Settings
+from bitr.app.network import Network
+from bitr.app.settings import Settings
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
 from bitr.errors import InputError

@@ -6,7 +6,8 @@ import logging
 
 from bitr.app.assemble import assemble_geometries
 from bitr.app.assembly import Assembly
-from bitr.app.settings import Network, Settings
+from bitr.app.network import Network
+from bitr.app.settings import Settings
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
 from bitr.io import read
