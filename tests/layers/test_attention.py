@@ -5,7 +5,7 @@ import torch
 
 from bitr import InputError, Rigid
 from bitr.groups import Rep, swap, turn
-from bitr.layers import Chebyshev, TransformerLayer
+from bitr.layers import Chebyshev, Homogeneous, TransformerLayer
 from tests.conftest import assert_same_field, random_field, random_points
 from tests.layers.cases import make_edges, make_layer, rep_of
 from tests.reference.literal import literal_layer
@@ -48,14 +48,15 @@ def test_fast_layer_equals_the_literal_one_in_values_and_gradients(rng, sides, m
     ],
     ids=["unequal channels", "scalars only", "to scalars"],
 )
-def test_fast_layer_equals_the_literal_one_for_unequal_degrees(rng, rep_in, rep_out, max_degree):
-    radial = Chebyshev(1, 3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_fast_layer_equals_the_literal_one_for_unequal_degrees(rng, rep_in, rep_out, max_degree, kind):
+    radial = Chebyshev(1, 3) if kind == "default" else Homogeneous(1, 4, degree=0)
     layer = TransformerLayer(
         Rep(rep_in), Rep(rep_out), radial, radial, heads=2, head_channels=2, tied=False
     ).double()
     points, field = random_points(7, 3, rng), random_field(Rep(rep_in), 7, rng)
-    edges = make_edges(points, max_degree)
-    assert_same_field(layer(field, edges), literal_layer(layer, field, points[0], edges, 1.5))
+    edges, unit = make_edges(points, max_degree, kind), 1.5 if kind == "default" else None
+    assert_same_field(layer(field, edges), literal_layer(layer, field, points[0], edges, unit))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -26,14 +26,27 @@ def test_backward_pass_is_the_derivative_of_the_forward_pass(rng, sides, kind):
     assert torch.autograd.gradcheck(run, (points, *field.values()))
 
 
-def test_backward_pass_is_right_for_padded_clouds(rng):
-    layer, points = make_layer(1, 1), random_points(8, 3, rng).requires_grad_()
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_backward_pass_is_right_for_padded_clouds(rng, kind):
+    layer, points = make_layer(1, 1, kind), random_points(8, 3, rng).requires_grad_()
     mask = torch.arange(8)[None] < 6
     field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 8, rng).items()}
 
     def run(points, *features):
-        out = layer(dict(zip(field, features, strict=True)), make_edges(points, 1, mask=mask))
+        out = layer(dict(zip(field, features, strict=True)), make_edges(points, 1, kind, mask=mask))
         return tuple(value[:6] for value in out.values())
+
+    assert torch.autograd.gradcheck(run, (points, *field.values()))
+
+
+def test_backward_pass_is_right_for_the_papers_functions_with_an_envelope(rng):
+    layer, points = make_layer(1, 1, "paper"), random_points(6, 3, rng).requires_grad_()
+    field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 6, rng).items()}
+
+    def run(points, *features):
+        edges = make_edges(points, 1, functions=0)
+        assert edges.envelope is not None
+        return tuple(layer(dict(zip(field, features, strict=True)), edges).values())
 
     assert torch.autograd.gradcheck(run, (points, *field.values()))
 
@@ -92,14 +105,17 @@ def test_nodes_in_chunks_give_the_same_values_and_gradients(rng, monkeypatch, ki
         torch.testing.assert_close(in_chunks, whole, rtol=1e-10, atol=1e-10)
 
 
-def test_training_keeps_nothing_per_edge_but_the_geometry(rng):
-    layer, k = make_layer(1, 1), 7
-    edges = make_edges(random_points(50, 3, rng), 1, k=k)
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_training_keeps_nothing_per_edge_but_the_geometry(rng, kind):
+    layer, k = make_layer(1, 1, kind), 7
+    edges = make_edges(random_points(50, 3, rng), 1, kind, k=k)
     field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 50, rng).items()}
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         layer(field, edges)
-    geometry = {t.data_ptr() for t in (edges.directions, edges.envelope, edges.basis)}
+    geometry = (edges.directions, edges.lengths, edges.envelope, edges.basis, edges.harmonics)
+    known = {t.data_ptr() for t in geometry if t is not None}
     per_edge = [t for t in kept if t.shape[-1] == k]
     assert per_edge, "the geometry itself is kept"
-    assert {t.data_ptr() for t in per_edge} <= geometry
+    # a radial function of its own is one number per edge
+    assert {t.data_ptr() for t in per_edge if t.numel() > t.shape[0] * k} <= known

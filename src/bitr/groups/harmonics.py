@@ -34,8 +34,8 @@ def solid_harmonics(v: Float[Tensor, "*b 3"], max_degree: int) -> list[Float[Ten
     if max_degree >= 1:
         values.append(v)
     for degree in range(2, max_degree + 1):
-        table = _raising_constant(degree).to(v)
-        values.append(torch.einsum("abj,...a,...b->...j", table, values[-1], v))
+        table = _raising_constant(degree).to(v).flatten(0, 1)
+        values.append((values[-1][..., :, None] * v[..., None, :]).flatten(-2) @ table)
     return values
 
 

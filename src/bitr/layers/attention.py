@@ -8,8 +8,7 @@ With degrees (p, 0) and one-sided edges it is the SE(3)-transformer layer of App
 
 from __future__ import annotations
 
-from functools import partial
-
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -17,9 +16,10 @@ from bitr.errors import InputError
 from bitr.groups import Degree, Field, Rep, components
 from bitr.layers.edge_message import edge_messages
 from bitr.layers.edges import Edges
-from bitr.layers.kernel import EdgeWeights, NodeWeights
+from bitr.layers.kernel import EdgeWeights, KernelWeights, MomentWeights, NodeWeights
 from bitr.layers.linear import DegreeLinear
 from bitr.layers.message import neighbor_sums
+from bitr.layers.moments import neighbor_moments
 from bitr.layers.precision import full_precision
 from bitr.layers.radial import Radial
 
@@ -58,13 +58,20 @@ class TransformerLayer(nn.Module):
         self.two_sided = any(second for _, second in (*rep_in, *rep_out))
         self.query = DegreeLinear(rep_in, rep_query, tied)
         self.logit_scale = float(sum(components(degree) * head_channels for degree in shared)) ** -0.5
-        weights = partial(EdgeWeights if self.two_sided else NodeWeights, rep_in, heads=heads, tied=tied)
-        self.keys = weights(rep_query, radial_k, scale=self.logit_scale)
-        self.values = weights(rep_out, radial_v)
+        weights: type[KernelWeights] = NodeWeights if radial_k.at_one() is None else MomentWeights
+        if self.two_sided:
+            weights = EdgeWeights
+        self.keys = weights(rep_in, rep_query, radial_k, heads=heads, tied=tied, scale=self.logit_scale)
+        self.values = weights(rep_in, rep_out, radial_v, heads=heads, tied=tied)
         self.skip = DegreeLinear(rep_in, rep_out, tied) if self_interaction else None
 
     def forward(self, field: Field, edges: Edges) -> Field:
-        out = self._by_edges(field, edges) if self.two_sided else self._by_nodes(field, edges)
+        if self.two_sided:
+            out = self._by_edges(field, edges)
+        elif isinstance(self.values, MomentWeights):
+            out = self._by_moments(field, edges, self.values)
+        else:
+            out = self._by_nodes(field, edges)
         if self.skip is not None:
             out |= {degree: out[degree] + value for degree, value in self.skip(field).items()}
         return out
@@ -78,6 +85,15 @@ class TransformerLayer(nn.Module):
         w_k, w_v = self.keys(self.radial_k), self.values(self.radial_v)
         h_k, h_v = self.radial_k(edges), self.radial_v(edges)
         return edge_messages(field, edges, self.query(field), dict(self.rep_out), w_k, w_v, h_k, h_v)
+
+    def _by_moments(self, field: Field, edges: Edges, values: MomentWeights) -> Field:
+        features, query = packed(field), packed(self.query(field))
+        probe = (query @ self.keys(self.radial_k).mT).to(query.dtype)
+        h_k, h_v = self.radial_k(edges), self.radial_v(edges)
+        with full_precision(probe.device):
+            probe = probe.view(len(probe), self.heads, -1, features.shape[1])
+            moments = neighbor_moments(features, edges, probe, h_k, h_v, values.num_harmonics)
+        return unpacked((moments.flatten(1) @ values(self.radial_v)).to(moments.dtype), self.rep_out)
 
     def _by_nodes(self, field: Field, edges: Edges) -> Field:
         h_k, h_v = self.radial_k(edges), self.radial_v(edges)
@@ -101,3 +117,14 @@ class TransformerLayer(nn.Module):
             o: (of_o.reshape(len(of_o), components(o), -1) @ weights[o]).to(of_o.dtype)
             for o, of_o in sums.items()
         }
+
+
+def packed(field: Field) -> Float[Tensor, "N f"]:
+    """All features of a point side by side: (degree, component, channel)."""
+    return torch.cat([field[degree].flatten(1) for degree in sorted(field)], dim=1)
+
+
+def unpacked(values: Float[Tensor, "N f"], rep: Rep) -> Field:
+    """The other way round."""
+    parts = values.split([components(o) * c for o, c in rep.items()], dim=1)
+    return {o: part.unflatten(1, (components(o), c)) for part, (o, c) in zip(parts, rep.items(), strict=True)}

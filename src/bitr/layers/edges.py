@@ -94,6 +94,8 @@ class Edges:
     angular: Float[Tensor, "sides E r m"] | None
     """For every edge the matrices A_J(z_vu) of all (o, i, J): rows (o, m_o, i, J) by columns (i, m_i).
     Not needed for vectors of one cloud, where they are dot, cross and outer products."""
+    harmonics: Float[Tensor, "N y k"] | None
+    """Of the directions in one cloud, all degrees: what is needed where there is no ``basis``."""
     max_degree: int
 
     @property
@@ -117,6 +119,7 @@ def edges_of(
     squares = sides.square().sum(1)
     lengths = _root(squares) if unit is None else (squares + SOFTNESS**2).sqrt()
     directions = sides / lengths[:, None]
+    by_moments = len(sides) == 1 and not functions
     general = len(sides) == 2 or max_degree > 1 or torch.compiler.is_compiling()
     return Edges(
         around.index,
@@ -125,7 +128,8 @@ def edges_of(
         directions,
         None if unit is None else _envelope(around),
         chebyshev(lengths, functions) if functions else None,
-        _angular(directions, max_degree) if general else None,
+        _angular(directions, max_degree) if general and not by_moments else None,
+        _harmonics(directions[0], max_degree) if by_moments else None,
         max_degree,
     )
 
@@ -135,6 +139,12 @@ def _angular(directions: Float[Tensor, "sides 3 N k"], max_degree: int) -> Float
         harmonics = solid_harmonics(directions.flatten(2).mT, 2 * max_degree)
         table = angular_table(max_degree).to(directions)
         return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
+
+
+def _harmonics(direction: Float[Tensor, "3 N k"], max_degree: int) -> Float[Tensor, "N y k"]:
+    with full_precision(direction.device):
+        harmonics = solid_harmonics(direction.movedim(0, -1), 2 * max_degree)
+        return torch.cat(harmonics, dim=-1).mT.contiguous()
 
 
 def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "N k"]) -> Float[Tensor, "f N k"]:

@@ -155,9 +155,9 @@ class _RecomputedSums(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
         features, direction, *others = inputs
         parts = []
-        for nodes in _chunks(rows.index):
+        for nodes in node_chunks(rows.index):
             of_nodes = rows.forward(features, direction, nodes)
-            parts.append(attention.of(nodes).forward(of_nodes, *_cut(others, nodes)))
+            parts.append(attention.of(nodes).forward(of_nodes, *cut(others, nodes)))
         return parts[0] if len(parts) == 1 else tuple(torch.cat(sums) for sums in zip(*parts, strict=True))
 
     @staticmethod
@@ -167,12 +167,12 @@ class _RecomputedSums(torch.autograd.Function):
         geometry = any(ctx.needs_input_grad[3:7])
         d_features = torch.zeros_like(features)
         d_directions, parts = [], []
-        for nodes in _chunks(ctx.rows.index):
+        for nodes in node_chunks(ctx.rows.index):
             at_neighbors = ctx.rows.gather(features, nodes)
             rows = ctx.rows.of_neighbors(at_neighbors, direction[:, nodes])
             with full_precision(features.device):
                 d_rows, d_others = ctx.attention.of(nodes).backward(
-                    tuple(_cut(d_sums, nodes)), rows, *_cut(others, nodes), geometry=geometry
+                    tuple(cut(d_sums, nodes)), rows, *cut(others, nodes), geometry=geometry
                 )
             parts.append(d_others)
             d_at, d_direction = ctx.rows.backward(d_rows, at_neighbors, direction[:, nodes], geometry)
@@ -183,13 +183,13 @@ class _RecomputedSums(torch.autograd.Function):
         return None, None, d_features, d_direction, *d_others
 
 
-def _chunks(index: Int[Tensor, "N k"]) -> list[slice]:
+def node_chunks(index: Int[Tensor, "N k"]) -> list[slice]:
     """Slices of nodes with at most ``EDGES_AT_ONCE`` edges."""
     size = max(1, EDGES_AT_ONCE // index.shape[1])
     return [slice(start, start + size) for start in range(0, len(index), size)]
 
 
-def _cut(tensors: Iterable[Tensor | None], nodes: slice) -> list[Any]:
+def cut(tensors: Iterable[Tensor | None], nodes: slice) -> list[Any]:
     return [None if tensor is None else tensor[nodes] for tensor in tensors]
 
 
