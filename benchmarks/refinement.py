@@ -18,7 +18,8 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from bitr.app.assemble import assemble_geometries
-from bitr.app.settings import Network, Settings
+from bitr.app.network import Network
+from bitr.app.settings import Settings
 from bitr.data import AssemblyPair, dataset
 from bitr.data.generated import ShapesConfig, shapes
 from bitr.data.poses import inverse, pose

@@ -22,6 +22,7 @@ ORDER = [
     "training",
     "evaluation",
     "app",
+    "viewer",
     "cli",
 ]
 ROOT = Path(bitr.__file__).parent

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 from bitr.cli import main
 from bitr.io import read
 from tests.app.cases import moved, two_pieces
+from tests.app.parsed import Parsed
+from tests.hypotheses.shapes import solid
 
 WRITTEN = (".ply", ".pcd", ".npz", ".npy", ".xyz", ".obj", ".glb")
 
@@ -95,6 +98,31 @@ def test_report_and_picture_are_written(assemble, tmp_path):
     assert str(png) in out
 
 
+def test_the_report_says_how_sure_and_how_lawful_the_answer_is(assemble, tmp_path):
+    html = tmp_path / "report.html"
+    assert assemble("--html", html, "--budget", 50)[0] == 0
+    parsed = Parsed(html.read_text(encoding="utf-8"))
+    names = [e["text"] for e in parsed.all("th")]
+    rows = dict(zip(names, [e["text"] for e in parsed.all("td")][-len(names) :], strict=True))
+    assert rows["confidence"] == "not known: these weights come without a calibration"
+    assert rows["settings"] == "refine none, hypotheses 1, separate False, budget 50, seed 0"
+    laws = [float(value) for value in re.findall(r"Δ_\w+ (\S+?)[,;]", rows["law errors"])]
+    assert len(laws) == 3
+    assert max(laws) < 1e-6
+
+
+def test_a_film_is_written(assemble, tmp_path):
+    path = tmp_path / "film.gif"
+    status, out, err = assemble("--animate", path)
+    assert (status, err) == (0, "")
+    assert path.read_bytes().startswith(b"GIF89a")
+    assert f"wrote       {path}" in out
+    refused(assemble("--animate", path), "exists already")
+    refused(
+        assemble("--animate", tmp_path / "film.png"), "--animate writes no .png, expected one of .gif .mp4"
+    )
+
+
 @pytest.mark.parametrize("refine", ["icp", "ot"])
 def test_a_refinement_is_named_and_says_what_it_left(assemble, refine):
     """Two halves have nothing in common to go by."""
@@ -104,6 +132,32 @@ def test_a_refinement_is_named_and_says_what_it_left(assemble, refine):
     assert found["refine"] == refine
     assert any(w.startswith(f"refine {refine} left the pose as it was") for w in found["warnings"])
     assert found["transformation"] == json.loads(assemble("--json")[1])["transformation"]
+
+
+def test_several_poses_are_listed_with_their_weights_and_the_first_is_written(assemble, tmp_path):
+    pose = tmp_path / "pose.txt"
+    found = json.loads(assemble("--json", "--hypotheses", "3")[1])
+    status, out, _ = assemble("--hypotheses", "3", "-o", pose)
+    assert status == 0
+    assert len(found["hypotheses"]) == 3
+    rows = [line for line in out.splitlines() if line.startswith("pose ")]
+    assert rows[0] == f"pose 1      weight {found['hypotheses'][0]['weight']:.3f}, 0.00° from the first"
+    assert [row.split()[3] for row in rows] == [f"{h['weight']:.3f}," for h in found["hypotheses"]]
+    assert np.array_equal(np.loadtxt(pose), found["hypotheses"][0]["transformation"])
+    assert "pose 1" not in assemble()[1]
+
+
+def test_an_ambiguous_answer_is_told_to_people_in_one_line_and_on_the_page(assemble, files, tmp_path):
+    np.save(tmp_path / "cube.npy", solid("cube", 0))
+    page = tmp_path / "page.html"
+    status, out, err = assemble("--html", page, pair=(tmp_path / "cube.npy", files[1]))
+    reason = "ambiguous: the source looks the same after 23 turns, those of a cube"
+    assert (status, err) == (0, "")
+    assert f"warning     {reason}\n" in out
+    assert f'<p class="warning">{reason}</p>' in page.read_text(encoding="utf-8")
+    np.save(tmp_path / "flat.npy", solid("cube", 0) * [1, 1, 0])
+    out = assemble(pair=(tmp_path / "flat.npy", files[1]))[1]
+    assert "warning     degenerate: the source has its points on a plane\n" in out
 
 
 def refused(result, says):
@@ -119,7 +173,7 @@ def refused(result, says):
     ("arguments", "says"),
     [
         (["--refine", "magic"], "refine = 'magic': expected one of none, icp, ot"),
-        (["--hypotheses", "3"], "hypotheses = 3 is not available in this version"),
+        (["--hypotheses", "65"], "hypotheses = 65: expected a whole number from 1 to 64"),
         (["--budget", "2"], "budget = 2"),
         (["--seed", "-1"], "seed = -1"),
         (["--model", "nonesuch"], "nonesuch: no such file or folder"),
@@ -156,7 +210,7 @@ def test_what_cannot_be_done_is_refused_in_one_line_before_any_work(
     for name in ("there.ply", "there.html", "there.csv"):
         (tmp_path / name).write_text("mine")
     (tmp_path / "link.npy").symlink_to("x.npy")
-    monkeypatch.setattr("bitr.app.assemble.as_piece", None)  # would end in status 1
+    monkeypatch.setattr("bitr.app.answer.as_piece", None)  # would end in status 1
     before = {path: path.stat() for path in tmp_path.iterdir()}
     refused(assemble(*arguments, pair=("x.npy", "y.npy")), says)
     assert {path: path.stat() for path in tmp_path.iterdir()} == before

@@ -1,6 +1,7 @@
 """``bitr evaluate`` from end to end, on a few small pairs of the user's own."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -8,6 +9,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from bitr.app.calibration import Calibration, Origin
+from bitr.app.confidence import NAMES
+from bitr.app.logistic import Logistic
 from bitr.cli import evaluate_job, main
 from bitr.data.poses import pose
 from bitr.data.write import write_pairs
@@ -15,6 +19,7 @@ from bitr.evaluation.evaluate import evaluate as evaluate_method
 from bitr.evaluation.method import Method
 from bitr.refine import REFINEMENTS
 from bitr.refine.refinement import left
+from tests.app.parsed import Parsed
 from tests.data.cases import pair_of
 
 FILES = {"evaluation.json", "table.md", "rotation_error.png", "recall.png", "median_pair.png"}
@@ -121,6 +126,51 @@ def test_the_folder_gets_json_table_and_plots(evaluate, own_pairs, weights, tmp_
     assert json.loads((folder / "evaluation.json").read_text())["rows"][0]["pooled"]["pairs"] == 1
 
 
+def test_the_page_shows_the_pairs_with_errors_laws_and_poses(evaluate, own_pairs, weights, tmp_path):
+    path = tmp_path / "report.html"
+    status, out, err = evaluate(weights, own_pairs, "--html", path)
+    assert (status, err) == (0, "")
+    assert f"wrote {path}" in out
+    page = path.read_text(encoding="utf-8")
+    assert "://" not in page
+    parsed = Parsed(page)
+    scenes = [json.loads(e["text"]) for e in parsed.all("script", **{"class": "scene"})]
+    assert [scene["source"]["count"] for scene in scenes] == ["40 points"] * 3
+    for i in range(3):
+        assert f"pair {i}" in [e["text"] for e in parsed.all("button")]
+    cells = [e["text"] for e in parsed.all("td")]
+    laws = [text for text in cells if text.startswith("Δ_bi")]
+    assert len(laws) == 3
+    for text in laws:
+        found = [float(value) for value in re.findall(r"Δ_\w+ (\S+?)[,;]", text)]
+        assert len(found) == 3
+        assert max(found) < 1e-6
+    assert "not known: these weights come without a calibration" in cells
+    refused(evaluate(weights, own_pairs, "--html", path), "exists already")
+    assert evaluate(weights, own_pairs, "--html", path, "--force", "--limit", 1)[0] == 0
+    assert len(Parsed(path.read_text(encoding="utf-8")).all("script", **{"class": "scene"})) == 1
+
+
+def test_the_page_has_the_confidence_of_calibrated_weights(evaluate, own_pairs, weights, tmp_path):
+    flat = Logistic(0.0, np.zeros(len(NAMES)), np.full(len(NAMES), -1e9), np.full(len(NAMES), 1e9))
+    calibrated, path = tmp_path / "calibrated.safetensors", tmp_path / "report.html"
+    Calibration(Origin("own", "val", 0, 50), {"none": flat}).into(weights, calibrated)
+    assert evaluate(calibrated, own_pairs, "--html", path)[0] == 0
+    cells = [e["text"] for e in Parsed(path.read_text(encoding="utf-8")).all("td")]
+    assert cells.count("50%, by bitr assemble") == 3
+
+
+def test_the_page_of_predictions_has_no_laws(evaluate, own_pairs, tmp_path):
+    file, path = tmp_path / "poses.csv", tmp_path / "report.html"
+    pose = " ".join(map(str, np.eye(4).ravel().tolist()))
+    file.write_text(f"id,transformation\npair 0,{pose}\npair 1,\npair 2,{pose}\n")
+    assert evaluate("--predictions", file, own_pairs, "--html", path)[0] == 0
+    page = path.read_text(encoding="utf-8")
+    assert "Δ_bi" not in page
+    assert "no answer: the file has no answer" in page
+    assert len(Parsed(page).all("script", **{"class": "scene"})) == 2
+
+
 def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
     degrees = dict(zip(("pair 0", "pair 1", "pair 2"), (40.0, 20.0, 30.0), strict=True))
 
@@ -208,6 +258,8 @@ def refused(result, says):
         (["--predictions", "a.csv", "bunny", "--refine", "icp"], "are for a checkpoint"),
         (["default", ".", "--refine", "icpp"], "--refine icpp: expected one of none, icp, ot"),
         (["default", ".", "-o", "no/such/folder"], "does not exist"),
+        (["default", ".", "--html", "no/such/a.html"], "does not exist"),
+        (["default", ".", "--html", "a.pdf"], "--html writes no .pdf, expected one of .html .htm"),
     ],
 )
 def test_bad_usage_is_one_line(evaluate, arguments, says):

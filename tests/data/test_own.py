@@ -21,7 +21,9 @@ POSE = random_pose(np.random.default_rng(0), 1.0)
 def pairs():
     rng = np.random.default_rng(0)
     made = [replace(pair_of(30, rng), id=f"pair {i}", unit="m") for i in range(3)]
-    return [*made[:2], replace(made[2], symmetry=np.stack([np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0])]))]
+    half_turn = np.diag([-1.0, -1.0, 1.0, 1.0])
+    axis = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    return [*made[:2], replace(made[2], symmetry=np.stack([np.eye(4), half_turn]), axis=axis)]
 
 
 @pytest.fixture
@@ -45,7 +47,9 @@ def test_what_was_written_comes_back(tmp_path, pairs):
             assert pair.unit == "m"
             assert answer_error(pair) < 1e-9
     np.testing.assert_array_equal(found[2].symmetry, pairs[2].symmetry)
+    np.testing.assert_array_equal(found[2].axis, pairs[2].axis)
     assert found[0].symmetry is None
+    assert found[0].axis is None
     with pytest.raises(InputError, match="none of its 3 pairs is for test"):
         dataset(str(manifest))
 
@@ -74,6 +78,7 @@ def test_folders_of_pairs_without_a_manifest(tmp_path, pairs):
         found = dataset(str(path))
         assert [pair.id for pair in found] == ["000000", "000001", "000002"]
         np.testing.assert_array_equal(found[2].symmetry, pairs[2].symmetry)
+        np.testing.assert_array_equal(found[2].axis, pairs[2].axis)
         assert answer_error(found[1]) < 1e-9
     (tmp_path / "out" / "pairs").rename(tmp_path / "out" / "val")
     assert dataset(str(tmp_path / "out"), "val")[0].id == "val/000000"
@@ -139,6 +144,13 @@ def test_files_that_are_damaged_are_named_when_they_are_read(folder):
     for pair, name in zip(listed_pairs(folder), ("bad.ply", "s.npy"), strict=True):
         with pytest.raises(InputError, match=name):
             pair.load()
+
+
+def test_an_axis_is_two_points(folder):
+    np.save(folder / "axis.npy", np.zeros((3, 3)))
+    (folder / "pairs.jsonl").write_text(json.dumps(GOOD | {"axis": "axis.npy"}))
+    with pytest.raises(InputError, match=r"axis\.npy: float64 of the shape \(3, 3\), expected \(2, 3\)"):
+        listed_pairs(folder)[0].load()
 
 
 def test_a_folder_without_pairs_or_with_two_sources(tmp_path, folder):

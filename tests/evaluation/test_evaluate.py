@@ -168,7 +168,9 @@ def test_samplings_are_pooled_and_their_spread_is_told(pairs):
 
 def test_the_table_shows_the_chance_level(pairs):
     lines = table([Repeated("a|b", (evaluate(shifted_by(SHIFTS), pairs),) * 2)]).splitlines()
-    assert lines[0].startswith("|  | pairs | failed | Δr (°) | median Δr (°) | Δt | displacement | ModelNet")
+    assert lines[0].startswith(
+        "|  | pairs | failed | Δr (°) | median Δr (°) | Δt | displacement | ADD-S | Chamfer | ModelNet"
+    )
     assert lines[2].startswith("| a\\|b | 3 × 2 | 0 | 0.0 ± 0.0 (0.0) | 0.0 | 0.15 ± 0.0816 (0)")
     assert lines[3].startswith("| chance | – | – | 126.5 ± 37.0 | 132.3 |")
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1

@@ -9,8 +9,15 @@ from PIL import Image
 
 from bitr.errors import InputError
 from bitr.evaluation import figures
-from bitr.evaluation.figures import Curve, error_against_keep, recall_curve, rotation_histogram
+from bitr.evaluation.figures import (
+    Curve,
+    error_against_keep,
+    recall_curve,
+    reliability_diagram,
+    rotation_histogram,
+)
 from bitr.evaluation.metrics.chance import chance_density, chance_recall
+from bitr.evaluation.metrics.reliability import reliability
 
 SMALL, LARGE = np.array([1.0, 5.0, 20.0]), np.array([100.0, np.nan, 179.0, 60.0])
 KEEP = np.array([0.7, 0.5, 0.3])
@@ -55,6 +62,16 @@ def test_the_histogram_is_a_density(drawn, tmp_path):
         assert np.flatnonzero(density).tolist() == np.unique(known // figures.BIN).tolist()
     degrees, density = line(drawn[0], "chance").T
     np.testing.assert_allclose(density, chance_density(degrees))
+
+
+def test_the_reliability_diagram_shows_bins_their_error_and_the_diagonal(drawn, tmp_path):
+    confidence = np.array([0.1, 0.2, 0.7, 0.9])
+    found = reliability(confidence, np.array([False, True, True, True]), bins=2)
+    reliability_diagram(tmp_path / "a.png", {"a": found})
+    (container,) = drawn[0].containers
+    np.testing.assert_allclose(container.lines[0].get_xydata(), [[0.15, 0.5], [0.8, 1.0]])
+    assert container.get_label() == "a (ECE 0.275)"
+    assert line(drawn[0], "calibrated").tolist() == [[0, 0], [1, 1]]
 
 
 def test_errors_stand_at_their_keep_ratios_with_bars(drawn, tmp_path):

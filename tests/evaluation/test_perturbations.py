@@ -1,10 +1,11 @@
 """Perturbed pairs have the right answer, and answers find their way back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bitr.data import AssemblyPair
-from bitr.data.poses import pose, random_pose
+from bitr.data.poses import pose, random_pose, turn_about
 from bitr.evaluation.evaluate import evaluate
 from bitr.evaluation.method import Method
 from bitr.evaluation.model_method import model_method
@@ -25,7 +26,8 @@ def pair():
 
 def with_symmetry(pair):
     motions = np.stack([np.eye(4), random_pose(np.random.default_rng(5), 0.3)])
-    return AssemblyPair(pair.source, pair.reference, pair.ref_from_src, pair.id, motions, pair.unit)
+    axis = np.array([[0.1, 0.2, 0.3], [0.5, -0.4, 0.9]])
+    return replace(pair, symmetry=motions, axis=axis)
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -60,6 +62,16 @@ def test_symmetries_change_along(test, pair):
     right = symmetric.ref_from_src @ symmetric.symmetry
     for answer, expected in zip(changed.pair.ref_from_src @ changed.pair.symmetry, right, strict=True):
         np.testing.assert_allclose(changed.original_pose(answer), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_an_axis_changes_along(test, pair):
+    """A turn about it is a right answer of either pair; in a swapped pair all turns are the other way."""
+    symmetric = with_symmetry(pair)
+    changed = PERTURBATIONS[test](symmetric, np.random.default_rng(1))
+    answer = changed.pair.ref_from_src @ turn_about(changed.pair.axis, -0.7 if test == "swapped" else 0.7)
+    expected = symmetric.ref_from_src @ turn_about(symmetric.axis, 0.7)
+    np.testing.assert_allclose(changed.original_pose(answer), expected, atol=1e-12)
 
 
 def test_the_scaled_translation_error_is_in_the_originals_unit(pair):

@@ -28,10 +28,10 @@ def cloud(*rows):
     return Cloud(torch.tensor([rows], dtype=torch.float64))
 
 
-def solution(pose, source_keypoints=None, reference_keypoints=None, parts=None):
+def solution(pose, source_keypoints=None, reference_keypoints=None, votes=None):
     apart = torch.eye(3, dtype=torch.float64)[None]
     x, y = (k if k is not None else apart for k in (source_keypoints, reference_keypoints))
-    return Solution(pose, x, y, torch.ones(1, dtype=torch.float64), parts)
+    return Solution(pose, x, y, torch.ones(1, dtype=torch.float64), votes)
 
 
 def shifted(*t):
@@ -45,10 +45,10 @@ SIZE_SQUARED = (2.5 + 1) / 2
 
 def test_the_right_pose_has_no_loss():
     pose = Rigid.random(torch.Generator().manual_seed(0), 1)
-    anchor = torch.ones(1, 3, dtype=torch.float64)
-    parts = Unprojected(pose.rotation, anchor, pose.act(anchor[:, None])[:, 0])
+    anchor = torch.ones(1, 1, 3, dtype=torch.float64)
+    votes = Unprojected(pose.rotation[:, None], anchor, pose.act(anchor))
     for config in (LossConfig(), POSE, PAPER):
-        assert float(pose_loss(solution(pose, parts=parts), pose, X, Y, config)) == pytest.approx(0)
+        assert float(pose_loss(solution(pose, votes=votes), pose, X, Y, config)) == pytest.approx(0)
 
 
 def test_a_quarter_turn_about_the_centroids_costs_four():
@@ -76,9 +76,9 @@ def test_a_shift_costs_its_square_in_units_of_the_pairs_size():
 def test_by_default_what_is_projected_is_compared_with_the_truth():
     """‖r̂ − r_gt‖², and how far apart the true pose leaves the anchors, in units of the pair's size."""
     truth, far_off = shifted(0, 3, 0), Rigid.random(torch.Generator().manual_seed(0), 1)
-    r_hat = 3 * torch.eye(3, dtype=torch.float64)[None]
-    x, y = (torch.tensor([a], dtype=torch.float64) for a in ((1.0, 0, 0), (1.0, 1, 0)))
-    found = solution(far_off, parts=Unprojected(r_hat, x, y))
+    r_hat = 3 * torch.eye(3, dtype=torch.float64)[None, None]
+    x, y = (torch.tensor([[a]], dtype=torch.float64) for a in ((1.0, 0, 0), (1.0, 1, 0)))
+    found = solution(far_off, votes=Unprojected(r_hat, x, y))
     config = LossConfig(translation_weight=0.5)
     assert float(pose_loss(found, truth, X, Y, config)) == pytest.approx(3 * 4 + 0.5 * 4 / SIZE_SQUARED)
 

@@ -31,13 +31,23 @@ class Assembly:
     confidence: float | None
     """Chance from 0 to 1 that the pose is right; None for weights that come without a calibration."""
     hypotheses: tuple[Hypothesis, ...]
-    """Best first."""
+    """Best first; those of a symmetric piece that differ by a symmetry have equal weights."""
     fitness: float
     """Share of points with a partner on the other piece, from 0 to 1; pieces that only touch have few."""
     inlier_rmse: float | None
     """Root mean square distance of those partners; None when there are none."""
+    penetration_before: float | None
+    """How deep one piece reaches into the other before they are separated; None where that was not asked for,
+    or where nothing tells the inside of a piece."""
+    penetration_after: float | None
+    ambiguous: bool
+    """Other poses fit as well: a piece is symmetric, or the model's rotation is not determined."""
+    degenerate: bool
+    """A piece has no shape to go by: too few points, or all on a plane, on a line or at one place."""
+    reason: str | None
+    """Why, in words, for an answer that is ambiguous or degenerate."""
     seconds: float
-    """Of choosing points, model, refinement and fitness; reading and writing files comes on top."""
+    """Of everything but reading and writing files."""
     model: str
     refine: str
     source: str
@@ -68,6 +78,11 @@ class Assembly:
             ],
             "fitness": self.fitness,
             "inlier_rmse": self.inlier_rmse,
+            "penetration_before": self.penetration_before,
+            "penetration_after": self.penetration_after,
+            "ambiguous": self.ambiguous,
+            "degenerate": self.degenerate,
+            "reason": self.reason,
             "seconds": self.seconds,
             "model": self.model,
             "refine": self.refine,

@@ -7,24 +7,31 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.spatial.transform import Rotation
 
 from bitr.pictures.stage import Shown, Stage
 
 
-def encoded(stage: Stage, quaternion: list[float]) -> dict[str, Any]:
+def encoded(stage: Stage) -> dict[str, Any]:
     """What the script of the page draws: float32 coordinates relative to centres, all else in full."""
     source, reference = stage.source.points, stage.reference.points
     return {
         "source": _encoded_cloud(stage.source),
         "reference": _encoded_cloud(stage.reference),
-        "quaternion": quaternion,
+        "quaternion": quaternion_wxyz(stage.rotation),
         "before": stage.before.tolist(),
         "after": stage.after.tolist(),
         "view": stage.view.ravel().tolist(),
         "fit": [
             _fit(stage.view, placed, reference) for placed in (source + stage.before, stage.moved(source))
         ],
+        "notes": list(stage.notes),
     }
+
+
+def quaternion_wxyz(rotation: Float64[np.ndarray, "3 3"]) -> list[float]:
+    x, y, z, w = Rotation.from_matrix(rotation).as_quat(canonical=True).tolist()
+    return [w, x, y, z]
 
 
 def _encoded_cloud(cloud: Shown) -> dict[str, Any]:
@@ -34,6 +41,7 @@ def _encoded_cloud(cloud: Shown) -> dict[str, Any]:
         "normals": _base64(np.round(127 * cloud.normals), "i1"),
         "keypoints": None if cloud.keypoints is None else _base64(cloud.keypoints, "<f4"),
         "spacing": cloud.spacing,
+        "count": cloud.count,
     }
 
 

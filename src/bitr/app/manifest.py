@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bitr.io.manifest import distinct, read_rows
 
-ANSWERS = ("pose", "split", "symmetry", "unit")
+ANSWERS = ("pose", "split", "symmetry", "axis", "unit")
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
-from bitr.model import BITR, FrozenBITR
-from bitr.model.checkpoint import load
+from bitr.app.calibration import Calibration
+from bitr.app.confidence import Signals
+from bitr.errors import InputError
+from bitr.model import BITR, BITRConfig, FrozenBITR
+from bitr.model.checkpoint import load, with_weights
+
+log = logging.getLogger("bitr")
 
 
 @dataclass(frozen=True)
 class Network:
-    """A model and what to call it."""
+    """A model, what to call it, and what its checkpoint or run folder has beside the weights."""
 
     model: BITR
     name: str
+    calibration: Calibration | None = None
+    last: BITR | None = None
+    """The last weights of a training run; the model has their running average."""
+    points: int | None = None
+    """Of each cloud that the model saw in training, where a run folder says so."""
 
     @classmethod
     def of(cls, model: str | os.PathLike[str] | BITR) -> Network:
@@ -25,4 +37,43 @@ class Network:
         """
         if isinstance(model, BITR):
             return cls(model, "BITR")
-        return cls(FrozenBITR(load(model).double()), os.fspath(model))
+        loaded, folder = load(model), Path(model)
+        return cls(
+            _frozen(loaded),
+            os.fspath(model),
+            Calibration.of(model),
+            _last(loaded.config, folder),
+            _points(folder),
+        )
+
+    def confidence(self, refine: str, signals: Signals | None) -> float | None:
+        """Chance from 0 to 1 that an answer with these signals is right; None where nothing tells."""
+        if self.calibration is None or signals is None:
+            return None
+        return self.calibration.confidence(refine, signals)
+
+
+def _frozen(model: BITR) -> BITR:
+    return FrozenBITR(model.double())
+
+
+def _last(config: BITRConfig, folder: Path) -> BITR | None:
+    """The newest checkpoint's own weights; a run that has none, or only damaged ones, is used without."""
+    from bitr.training import state
+
+    try:
+        data, _ = state.newest(folder / "checkpoints")
+    except InputError as error:
+        log.warning("%s; going on without the last weights", error)
+        return None
+    return None if data is None else _frozen(with_weights(config, state.last_weights(data), folder))
+
+
+def _points(folder: Path) -> int | None:
+    config = folder / "config.toml"
+    if not config.is_file():
+        return None
+    from bitr.settings import from_file
+    from bitr.training.config import TrainConfig
+
+    return from_file(TrainConfig, config).data.points

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import re
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.spatial.transform import Rotation
 
-from bitr.app.encoded import encoded
+from bitr.app.encoded import encoded, quaternion_wxyz
 from bitr.files import whole_file
+from bitr.pictures import web
 from bitr.pictures.scene import Scene
-from bitr.pictures.stage import Shown, staged
+from bitr.pictures.stage import Stage, staged
+from bitr.pictures.web import as_text, asset, filled, in_script
 
 
 def write_html(path: Path, scene: Scene, *, force: bool) -> None:
@@ -33,61 +29,40 @@ def html_page(scene: Scene) -> str:
 
     Text from outside is escaped, and the page's own policy allows no script and no style but those in it.
     """
-    stage, pose = staged(scene), scene.transformation
-    x, y, z, w = Rotation.from_matrix(pose[:3, :3]).as_quat(canonical=True).tolist()
-    quaternion, translation = [w, x, y, z], pose[:3, 3].tolist()
-    style, script = _asset("report.css"), _asset("report.js")
-    return _filled(
-        _asset("report.html"),
-        {
-            "title": _text(scene.title),
-            "source_total": _count(stage.source),
-            "reference_total": _count(stage.reference),
-            "notes": _notes(stage.notes),
-            "matrix": _matrix(pose),
-            "quaternion": " ".join(_fixed(value) for value in quaternion),
-            "translation": " ".join(_length(value) for value in translation),
-            "angle": f"{np.rad2deg(2 * np.arctan2(np.linalg.norm([x, y, z]), w)):.2f}",
-            "matrix_text": escape(json.dumps(pose.tolist())),
-            "quaternion_text": escape(
-                json.dumps({"quaternion_wxyz": quaternion, "translation": translation})
-            ),
-            "facts": _facts(scene.facts),
-            "scene": _in_script(encoded(stage, quaternion)),
-            "style": style,
-            "style_hash": _hash(style),
-            "script": script,
-            "script_hash": _hash(script),
-        },
-    )
+    stage = staged(scene)
+    values = {
+        "title": as_text(scene.title),
+        "viewer": viewer_panel(stage),
+        "pose": pose_panel(scene.transformation),
+        "facts": facts_panel("Facts", scene.facts),
+        "scene": in_script(encoded(stage)),
+    }
+    return web.page("report.html", values, ("page.css", "report.css"), ("report.js",))
 
 
-def _filled(template: str, values: dict[str, str]) -> str:
-    """The template with each ``{{name}}`` replaced, in one pass: what is filled in is not looked at again."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
+def viewer_panel(stage: Stage) -> str:
+    """The 3-D view and its buttons; the script finds what to draw in the elements of class ``scene``."""
+    values = {
+        "source_total": stage.source.count,
+        "reference_total": stage.reference.count,
+        "notes": "".join(f"<li>{escape(note)}</li>" for note in stage.notes),
+    }
+    return filled(asset("viewer.html"), values)
 
 
-def _asset(name: str) -> str:
-    return (resources.files("bitr") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """As a Content-Security-Policy names an inline script or style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _text(text: str) -> str:
-    """Text from outside, as HTML; a file name may hold bytes that are no text, which show as "?"."""
-    return escape(text.encode("utf-8", "replace").decode())
-
-
-def _in_script(values: dict[str, Any]) -> str:
-    """JSON in which no ``<`` can end the script element early."""
-    return json.dumps(values, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _count(cloud: Shown) -> str:
-    return f"{cloud.total:,} point{'s' if cloud.total != 1 else ''}"
+def pose_panel(pose: Float64[np.ndarray, "4 4"]) -> str:
+    """The pose as a matrix and as a quaternion, to read and to copy."""
+    quaternion, translation = quaternion_wxyz(pose[:3, :3]), pose[:3, 3].tolist()
+    w, *xyz = quaternion
+    values = {
+        "matrix": _matrix(pose),
+        "quaternion": " ".join(_fixed(value) for value in quaternion),
+        "translation": " ".join(_length(value) for value in translation),
+        "angle": f"{np.rad2deg(2 * np.arctan2(np.linalg.norm(xyz), w)):.2f}",
+        "matrix_text": escape(json.dumps(pose.tolist())),
+        "quaternion_text": escape(json.dumps({"quaternion_wxyz": quaternion, "translation": translation})),
+    }
+    return filled(asset("pose.html"), values)
 
 
 def _fixed(value: float) -> str:
@@ -109,21 +84,17 @@ def _matrix(pose: Float64[np.ndarray, "4 4"]) -> str:
     return "".join(f"<tr>{''.join(f'<td>{value}</td>' for value in row)}</tr>" for row in rows)
 
 
-def _notes(notes: Sequence[str]) -> str:
-    lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f'<ul class="notes">{lines}</ul>' if notes else ""
-
-
-def _facts(facts: Sequence[tuple[str, str]]) -> str:
+def facts_panel(title: str, facts: Sequence[tuple[str, str]]) -> str:
+    """Rows of name and value; a name that starts with "warning" stands out."""
     warnings = [value for name, value in facts if _is_warning(name)]
     rows = [(name, value) for name, value in facts if not _is_warning(name)]
     if not facts:
         return ""
-    banners = "".join(f'<p class="warning">{_text(text)}</p>' for text in warnings)
+    banners = "".join(f'<p class="warning">{as_text(text)}</p>' for text in warnings)
     lines = "".join(
-        f"<tr><th scope=row>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in rows
+        f"<tr><th scope=row>{as_text(name)}</th><td>{as_text(value)}</td></tr>" for name, value in rows
     )
-    return f'<section><h2>Facts</h2>{banners}<table class="facts">{lines}</table></section>'
+    return f'<section><h2>{as_text(title)}</h2>{banners}<table class="facts">{lines}</table></section>'
 
 
 def _is_warning(name: str) -> bool:

@@ -8,7 +8,7 @@ from bitr.data.piece import MIN_POINTS
 from bitr.errors import InputError
 from bitr.refine import REFINEMENTS
 
-LIMITS = {"budget": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
+LIMITS = {"hypotheses": (1, 64), "budget": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,9 @@ class Settings:
     refine: str = "none"
     """A name of ``bitr.refine.REFINEMENTS``."""
     hypotheses: int = 1
+    """How many poses to return at most."""
+    separate: bool = False
+    """Whether pieces that reach into each other are brought apart, at the end."""
     budget: int = 1000
     """Points of each cloud that the model sees."""
     seed: int = 0
@@ -25,8 +28,6 @@ class Settings:
     def __post_init__(self) -> None:
         if self.refine not in REFINEMENTS:
             raise InputError(f"refine = {self.refine!r}: expected one of {', '.join(REFINEMENTS)}")
-        if self.hypotheses != 1:
-            raise InputError(f"hypotheses = {self.hypotheses!r} is not available in this version, only 1 is")
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
             if not isinstance(value, int) or not least <= value <= most:

@@ -3,11 +3,8 @@
 // together take the piece's own coordinates to the camera's: right, up, towards the viewer.
 (() => {
 const $ = (id) => document.getElementById(id);
-const data = JSON.parse($("scene").textContent);
 const canvas = $("canvas");
 const FOV = 0.5, EDGE_ON = 0.4; // radians; brightness of a surface seen edge-on
-const start = () => ({ turn: data.view.slice(), zoom: 1, pan: [0, 0] });
-const camera = start();
 const shown = { source: true, reference: true, keys: false };
 let progress = location.hash === "#before" ? 0 : 1;
 
@@ -32,7 +29,20 @@ function piece(encoded) {
     keys: keys && { points: keys, normals: new Int8Array(keys.length), size: 0 },
   };
 }
-const source = piece(data.source), reference = piece(data.reference);
+// A page has one pair or several, each in an element of class "scene"; the first is shown, others when asked for.
+const loaded = new Map();
+let data, source, reference;
+function load(id) {
+  if (!loaded.has(id)) {
+    const found = JSON.parse($(id).textContent);
+    loaded.set(id, [found, piece(found.source), piece(found.reference)]);
+  }
+  [data, source, reference] = loaded.get(id);
+}
+const first = document.querySelector(".scene").id;
+load(first);
+const start = () => ({ turn: data.view.slice(), zoom: 1, pan: [0, 0] });
+const camera = start();
 
 function motion(t) { // turns about the source's own centre, which goes straight to its place
   const [w, ...v] = data.quaternion, sine = Math.hypot(...v);
@@ -123,8 +133,10 @@ function webgl() {
     gl.bufferData(gl.ARRAY_BUFFER, array, gl.STATIC_DRAW);
     return buffer;
   };
-  for (const { cloud, keys } of [source, reference])
-    for (const shape of keys ? [cloud, keys] : [cloud]) buffers.set(shape, [filled(shape.points), filled(shape.normals)]);
+  const buffersOf = (shape) => {
+    if (!buffers.has(shape)) buffers.set(shape, [filled(shape.points), filled(shape.normals)]);
+    return buffers.get(shape);
+  };
 
   return ({ lens, layers }) => {
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -146,7 +158,7 @@ function webgl() {
       gl.uniform1f(uniform("size"), size);
       gl.uniform2f(uniform("sizes"), ...sizes);
       gl.uniform1i(uniform("key"), key);
-      const [points, normals] = buffers.get(shape);
+      const [points, normals] = buffersOf(shape);
       gl.bindBuffer(gl.ARRAY_BUFFER, points);
       gl.vertexAttribPointer(0, 3, gl.FLOAT, false, 0, 0);
       gl.bindBuffer(gl.ARRAY_BUFFER, normals);
@@ -291,7 +303,22 @@ for (const name of Object.keys(shown)) {
   shown[name] = box.checked; // browsers keep the state of a box when a page is loaded again
   box.onchange = () => { shown[name] = box.checked; draw(); };
 }
-$("keys-label").hidden = !(source.keys || reference.keys);
+
+function show(id) {
+  load(id);
+  $("keys-label").hidden = !(source.keys || reference.keys);
+  $("source-total").textContent = data.source.count;
+  $("reference-total").textContent = data.reference.count;
+  $("notes").replaceChildren(...data.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
+  for (const about of document.querySelectorAll("[data-about]")) about.hidden = about.dataset.about !== id;
+  for (const row of document.querySelectorAll("[data-scene]")) {
+    row.setAttribute("aria-current", row.dataset.scene === id);
+    const list = row.closest(".list"), out = row.offsetTop < list.scrollTop || row.offsetTop > list.scrollTop + list.clientHeight - 30;
+    if (row.dataset.scene === id && out) list.scrollTop = row.offsetTop - list.clientHeight / 2;
+  }
+  reset();
+}
+for (const row of document.querySelectorAll("[data-scene]")) row.onclick = () => show(row.dataset.scene);
 
 async function copy(text) {
   try {
@@ -318,5 +345,6 @@ canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
 canvas.addEventListener("webglcontextrestored", () => { paint = webgl(); draw(); });
 new ResizeObserver(draw).observe(canvas);
 readColors();
+show(first);
 setProgress(progress);
 })();

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from bitr import __version__
-from bitr.cli import assemble, certify, data, evaluate, reproduce, train
+from bitr.cli import assemble, calibrate, certify, data, evaluate, reproduce, train, view
 from bitr.cli.text import one_line
 from bitr.errors import InputError
 
@@ -26,10 +26,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("assemble", help=assemble.HELP, epilog=assemble.EXAMPLE)(assemble.run)
+app.command("calibrate", help=calibrate.HELP, epilog=calibrate.EXAMPLE)(calibrate.run)
 app.command("certify", help=certify.HELP, epilog=certify.EXAMPLE)(certify.run)
 app.command("evaluate", help=evaluate.HELP, epilog=evaluate.EXAMPLE)(evaluate.run)
 app.command("reproduce", help=reproduce.HELP, epilog=reproduce.EXAMPLE)(reproduce.run)
 app.command("train", help=train.HELP, epilog=train.EXAMPLE)(train.run)
+app.command("view", help=view.HELP, epilog=view.EXAMPLE)(view.run)
 app.add_typer(data.app, name="data")
 
 

@@ -33,12 +33,23 @@ Output = Annotated[
 Scene = Annotated[Path | None, typer.Option(help="The moved source and the reference in one file.")]
 Model = Annotated[str, typer.Option(help="Name of weights that come with bitr, or path of a checkpoint.")]
 Refine = Annotated[str, typer.Option(metavar="none|icp|ot", help="Refinement where the pieces overlap.")]
-Hypotheses = Annotated[int, typer.Option(help="How many poses to return; in this version only 1.")]
+Hypotheses = Annotated[int, typer.Option(help="How many poses to return at most, best first.")]
+Separate = Annotated[
+    bool,
+    typer.Option(
+        "--separate",
+        help="At the end bring pieces apart that reach into each other; for closed meshes and clouds whose "
+        "normals point outwards.",
+    ),
+]
 Budget = Annotated[int, typer.Option(help="Points of each cloud that the model sees.")]
 Seed = Annotated[int, typer.Option(help="Of the sampling of meshes and of very large clouds.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Html = Annotated[Path | None, typer.Option(help="Write a report that opens in any browser.")]
 Picture = Annotated[Path | None, typer.Option(help="Write a picture (.png).")]
+Animate = Annotated[
+    Path | None, typer.Option(help="Write a film of the assembly (.gif; .mp4 where ffmpeg is installed).")
+]
 Manifest = Annotated[
     Path | None,
     typer.Option(
@@ -61,11 +72,13 @@ def run(
     model: Model = "default",
     refine: Refine = "none",
     hypotheses: Hypotheses = 1,
+    separate: Separate = False,
     budget: Budget = 1000,
     seed: Seed = 0,
     json: Json = False,
     html: Html = None,
     picture: Picture = None,
+    animate: Animate = None,
     manifest: Manifest = None,
     ray: Ray = False,
     workers: Workers = None,
@@ -77,13 +90,13 @@ def run(
 
     files = pieces or []
     many = manifest is not None or len(files) > 2
-    _check_usage(len(files), manifest, output, many, (scene, html, picture), ray, workers)
+    _check_usage(len(files), manifest, output, many, (scene, html, picture, animate), ray, workers)
     with session(
         verbose, counted=many
     ) as on_row:  # torch takes a second to import: inside, something is shown
         from bitr.app.settings import Settings
 
-        settings = Settings(refine, hypotheses, budget, seed)
+        settings = Settings(refine, hypotheses, separate, budget, seed)
         if many:
             from bitr.app.manifest import read_manifest, several_sources
             from bitr.cli.many import run_many, show_summary
@@ -95,7 +108,7 @@ def run(
             from bitr.cli.outputs import Outputs
             from bitr.cli.pair import run_pair, show_pair
 
-            outputs = Outputs(files[0], files[1], output, scene, html, picture, force)
+            outputs = Outputs(files[0], files[1], output, scene, html, picture, force, animate)
             assembly = run_pair(outputs, model, settings)
     if many:
         show_summary(summary, json)
@@ -123,7 +136,7 @@ def _check_usage(
     if manifest is not None and output is not None and manifest.absolute() == output.absolute():
         raise InputError(f"{output}: is also the manifest; choose another name for the results")
     if many and any(for_one):
-        raise InputError("--scene, --html and --picture are for one pair, and this is a batch")
+        raise InputError("--scene, --html, --picture and --animate are for one pair, and this is a batch")
     if ray and not many:
         raise InputError("--ray is for batches: give several sources, or a --manifest")
     if workers is not None and not ray:

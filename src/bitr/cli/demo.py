@@ -14,6 +14,7 @@ from jaxtyping import Float64
 from bitr.app.assemble import assemble_geometries
 from bitr.app.assembly import Assembly
 from bitr.app.network import Network
+from bitr.app.report_rows import report_rows
 from bitr.app.settings import Settings
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
@@ -37,7 +38,7 @@ def demo(folder: Path, model: str, seed: int) -> None:
     x, y = read(SOURCE), read(REFERENCE)
     print(f"Two pieces of a generated jug, {len(x.points)} and {len(y.points)} points, each moved away.\n")
     assembly = assemble_geometries(x, y, network, settings)
-    outputs.write(assembly, x, y)
+    outputs.write(assembly, x, y, report_rows(assembly, x, y, network, settings))
     show(assembly, outputs.files())
     _compare(assembly, x)
     _check_laws(assembly, x, y, network, settings, torch.Generator().manual_seed(seed))

@@ -55,6 +55,10 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="A folder for the JSON, the table in Markdown, and plots."),
 ]
+Html = Annotated[
+    Path | None,
+    typer.Option(help="Write a report that opens in any browser, with pairs to look at in 3-D."),
+]
 Predictions = Annotated[
     Path | None,
     typer.Option(
@@ -85,6 +89,7 @@ def run(
     refine: Refine = "none",
     json: Json = False,
     output: Output = None,
+    html: Html = None,
     predictions: Predictions = None,
     data_root: Root = None,
     force: Force = False,
@@ -101,12 +106,17 @@ def run(
         verbose, counted=True
     ) as on_row:  # torch takes a second to import: inside, something is shown
         from bitr.cli.evaluate_job import Job, check_folder, check_refinement, write_folder
+        from bitr.cli.evaluate_page import check_page, write_page
 
         check_folder(output, force=force)
+        check_page(html, force=force)
         check_refinement(refine)
         job = Job(given[-1], split, seed, samplings, limit, budget, refine, perturb, data_root)
         report = job.scored(predictions, on_row) if predictions else job.measured(given[0], on_row)
         written = write_folder(output, report, job, force=force) if output is not None else []
+        if html is not None:
+            write_page(html, report, job, None if predictions else given[0], force=force)
+            written.append(html)
     print(report.to_json() if json else report.to_markdown(), end="\n" if json else "")
     for path in () if json else written:
         print(f"wrote {path}")

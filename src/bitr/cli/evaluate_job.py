@@ -31,8 +31,6 @@ from bitr.pictures.picture import write_png
 from bitr.pictures.scene import Scene
 from bitr.pictures.stage import MOST_SHOWN
 from bitr.refine import REFINEMENTS
-from bitr.settings import from_file
-from bitr.training.config import TrainConfig
 
 SAMPLINGS = 3
 JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE = (
@@ -68,13 +66,12 @@ class Job:
         log.info("loading the model %s", checkpoint)
         network = Network.of(checkpoint)
         named = self.dataset.partition(":")[0] in HOMES
-        points = _trained_points(checkpoint) if self.budget is None else None
         times = self.samplings or (SAMPLINGS if named else 1)
         tests = tuple(PERTURBATIONS) if self.perturb else ("original",)
         found: dict[str, list[Evaluation]] = {test: [] for test in tests}
         for sampling in range(times):
             pairs = self.pairs(sampling)
-            method = self._method(network, points, self.seed + sampling)
+            method = self.method(network, sampling)
             for number, test in enumerate(tests):
                 log.info("%s, sampling %d of %d, %s", self.dataset, sampling + 1, times, test)
                 done = (sampling * len(tests) + number) * len(pairs)
@@ -90,18 +87,23 @@ class Job:
                 samplings=times,
                 limit=self.limit,
                 budget=self.budget,
-                points=points,
+                points=self._points(network),
                 refine=self.refine,
             ),
             rows,
         )
 
-    def _method(self, network: Network, points: int | None, seed: int) -> Method:
+    def method(self, network: Network, sampling: int) -> Method:
+        """The network as it is evaluated."""
+        points = self._points(network)
         if points is None:
-            method = model_method(network.model, self.budget, name=network.name, seed=seed)
+            method = model_method(network.model, self.budget, name=network.name, seed=self.seed + sampling)
         else:
             method = as_trained(network.model, points, network.name)
         return method if self.refine == "none" else refined(method, self.refine)
+
+    def _points(self, network: Network) -> int | None:
+        return network.points if self.budget is None else None
 
     def scored(self, predictions: Path, on_row: Counter) -> Report:
         """A file of poses, on the pairs of the seed."""
@@ -113,12 +115,6 @@ class Job:
     def _settings(self, **more: Any) -> dict[str, Any]:
         own = {"bitr": version("bitr"), "dataset": self.dataset, "split": self.split, "seed": self.seed}
         return own | more
-
-
-def _trained_points(checkpoint: str) -> int | None:
-    """How many points of a cloud a model saw in training, where its run folder says so."""
-    config = Path(checkpoint) / "config.toml"
-    return from_file(TrainConfig, config).data.points if config.is_file() else None
 
 
 def _shifted(on_row: Counter, done: int, total: int) -> Callable[[int, int], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,8 @@ from bitr.cli.show import facts
 from bitr.errors import InputError
 from bitr.files import check_target, whole_file
 from bitr.io import SUFFIXES, Geometry, as_points, write, write_scene
+from bitr.pictures.animation import write_animation
+from bitr.pictures.film import FILMS, check_film
 from bitr.pictures.picture import write_png
 from bitr.pictures.scene import Scene
 from bitr.pictures.stage import MOST_SHOWN
@@ -32,6 +35,7 @@ class Outputs:
     html: Path | None = None
     picture: Path | None = None
     force: bool = False
+    animate: Path | None = None
 
     def check(self) -> None:
         """Raise when one of the files cannot be written, or would overwrite an input or another output."""
@@ -41,15 +45,24 @@ class Outputs:
             ("--scene", self.scene, SUFFIXES.write),
             ("--html", self.html, (".html", ".htm")),
             ("--picture", self.picture, (".png",)),
+            ("--animate", self.animate, FILMS),
         ):
             if target is not None:
                 _check(name, target, suffixes, taken, self.force)
                 taken.append(target)
 
     def files(self) -> list[Path]:
-        return [path for path in (self.output, self.scene, self.html, self.picture) if path is not None]
+        named = (self.output, self.scene, self.html, self.picture, self.animate)
+        return [path for path in named if path is not None]
 
-    def write(self, assembly: Assembly, source: Geometry, reference: Geometry) -> None:
+    def write(
+        self,
+        assembly: Assembly,
+        source: Geometry,
+        reference: Geometry,
+        rows: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Write all; ``rows`` are what the report says beside the facts."""
         if self.output is not None and self.output.suffix.lower() in POSES:
             _write_pose(self.output, assembly, force=self.force)
         elif self.output is not None:
@@ -58,15 +71,20 @@ class Outputs:
             parts = {"source": assembly.moved(source), "reference": reference}
             write_scene(self.scene, parts, force=self.force)
         if self.html is not None:
-            write_html(self.html, _drawn(assembly, source, reference), force=self.force)
+            drawn = _drawn(assembly, source, reference)
+            write_html(self.html, replace(drawn, facts=(*drawn.facts, *rows)), force=self.force)
         if self.picture is not None:
             write_png(self.picture, _drawn(assembly, source, reference), force=self.force)
+        if self.animate is not None:
+            write_animation(self.animate, _drawn(assembly, source, reference), force=self.force)
 
 
 def _check(name: str, target: Path, suffixes: tuple[str, ...], taken: list[Path], force: bool) -> None:
     if target.suffix.lower() not in suffixes:
         found = target.suffix or "file without a suffix"
         raise InputError(f"{target}: {name} writes no {found}, expected one of {' '.join(suffixes)}")
+    if target.suffix.lower() in FILMS:
+        check_film(target)
     if target.suffix.lower() == ".png" and find_spec("matplotlib") is None:
         raise InputError(
             f'{target}: pictures need matplotlib, which is not installed: pip install "bitr[viz]"'

@@ -7,6 +7,7 @@ import logging
 from bitr.app.assemble import assemble_geometries
 from bitr.app.assembly import Assembly
 from bitr.app.network import Network
+from bitr.app.report_rows import report_rows
 from bitr.app.settings import Settings
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
@@ -25,8 +26,9 @@ def run_pair(outputs: Outputs, model: str, settings: Settings) -> Assembly:
     log.info("reading %s", outputs.reference)
     reference = read(outputs.reference)
     assembly = assemble_geometries(source, reference, network, settings)
+    rows = report_rows(assembly, source, reference, network, settings) if outputs.html is not None else []
     log.info("writing")
-    outputs.write(assembly, source, reference)
+    outputs.write(assembly, source, reference, rows)
     return assembly
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from rich.console import Console
 from rich.text import Text
+from torch import Tensor
 
 from bitr.app.assembly import Assembly
 from bitr.cli.text import one_line
@@ -20,15 +22,48 @@ def facts(assembly: Assembly) -> list[tuple[str, str]]:
     rows = [
         ("source", assembly.source),
         ("reference", assembly.reference),
-        ("turned by", f"{float(rotation_angle(rotation)) * 180 / torch.pi:.2f}°"),
+        ("turned by", _degrees(rotation_angle(rotation))),
+        *_confidence(assembly.confidence),
         ("fitness", f"{assembly.fitness:.3f} of the points have a partner on the other piece"),
         ("inlier rmse", "no partners" if gap is None else f"{gap:.4g}, in the unit of the files"),
+        *_penetration(assembly),
         ("time", f"{assembly.seconds:.2f} s, without reading and writing"),
         ("model", assembly.model),
+        *_hypotheses(assembly),
+        *_doubts(assembly),
+        *(("warning", warning) for warning in assembly.warnings),
     ]
-    return [(name, one_line(value)) for name, value in rows] + [
-        ("warning", one_line(warning)) for warning in assembly.warnings
-    ]
+    return [(name, one_line(value)) for name, value in rows]
+
+
+def _confidence(chance: float | None) -> Iterator[tuple[str, str]]:
+    if chance is not None:
+        yield "confidence", f"{chance:.0%} that the pose is within 15° and a tenth of the shape's radius"
+
+
+def _penetration(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    if assembly.penetration_before is not None:
+        depths = f"{assembly.penetration_before:.4g} before, {assembly.penetration_after:.4g} after"
+        yield "penetration", f"{depths}, in the unit of the files"
+
+
+def _hypotheses(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    """Weight of each pose and its angle to the first, where there are several."""
+    first = assembly.transformation[:3, :3]
+    for number, hypothesis in enumerate(assembly.hypotheses if len(assembly.hypotheses) > 1 else (), 1):
+        turn = rotation_angle(torch.from_numpy(hypothesis.transformation[:3, :3] @ first.T))
+        yield f"pose {number}", f"weight {hypothesis.weight:.3f}, {_degrees(turn)} from the first"
+
+
+def _doubts(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    flags = {"degenerate": assembly.degenerate, "ambiguous": assembly.ambiguous}
+    names = [name for name, raised in flags.items() if raised]
+    if names:
+        yield "warning", f"{' and '.join(names)}: {assembly.reason}"
+
+
+def _degrees(angle: Tensor) -> str:
+    return f"{float(angle) * 180 / torch.pi:.2f}°"
 
 
 def show(assembly: Assembly, written: list[Path]) -> None:

@@ -17,7 +17,9 @@ from bitr.errors import InputError
 from bitr.io import SUFFIXES, read
 from bitr.io.manifest import Row, distinct, read_rows
 
-NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", "symmetry", "unit")
+SYMMETRIES = {"symmetry": (None, 4, 4), "axis": (2, 3)}
+"""What npy files tell of the source's symmetry, and their shapes."""
+NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", *SYMMETRIES, "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
 
 
@@ -30,13 +32,15 @@ class OwnPair:
     reference: Path
     ref_from_src: Float64[np.ndarray, "4 4"]
     split: str | None = None
-    symmetry: Path | None = None
     unit: str = ""
+    symmetry: Path | None = None
+    axis: Path | None = None
 
     def load(self) -> AssemblyPair:
-        symmetry = None if self.symmetry is None else _symmetry(self.symmetry)
         source, reference = read(self.source), read(self.reference)
-        return AssemblyPair(source, reference, self.ref_from_src, self.id, symmetry, self.unit)
+        known = {name: getattr(self, name) for name in SYMMETRIES}
+        found = {name: _symmetry(path, SYMMETRIES[name]) for name, path in known.items() if path is not None}
+        return AssemblyPair(source, reference, self.ref_from_src, self.id, unit=self.unit, **found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +82,12 @@ def _of_row(row: Row) -> OwnPair:
     if not isinstance(unit, str):
         raise InputError(f"{row.at}: found unit = {unit!r:.40}, expected its name, as m")
     files = [row.file(key) for key in ("source", "reference")]
-    symmetry = row.file("symmetry") if row.values.get("symmetry") is not None else None
-    for file in (*files, symmetry):
-        if file is not None and not file.is_file():
+    known = {name: row.file(name) for name in SYMMETRIES if row.values.get(name) is not None}
+    for file in (*files, *known.values()):
+        if not file.is_file():
             raise InputError(f"{row.at}: {file}: no such file")
     id = row.name("id", str(row.number))
-    return OwnPair(id, files[0], files[1], _pose_of_row(row), split, symmetry, unit)
+    return OwnPair(id, files[0], files[1], _pose_of_row(row), split, unit, **known)
 
 
 def _pose_of_row(row: Row) -> Float64[np.ndarray, "4 4"]:
@@ -129,8 +133,9 @@ def _of_pair_folder(folder: Path, split: str | None) -> OwnPair:
     pieces = [_piece(folder, name) for name in ("source", "reference")]
     pose = _pose_of_file(folder / "pose.txt", str(folder / "pose.txt"))
     id = folder.name if split is None else f"{split}/{folder.name}"
-    symmetry = folder / "symmetry.npy"
-    return OwnPair(id, pieces[0], pieces[1], pose, split, symmetry if symmetry.is_file() else None)
+    files = {name: folder / f"{name}.npy" for name in SYMMETRIES}
+    known = {name: file for name, file in files.items() if file.is_file()}
+    return OwnPair(id, pieces[0], pieces[1], pose, split, "", **known)
 
 
 def _piece(folder: Path, name: str) -> Path:
@@ -141,11 +146,14 @@ def _piece(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def _symmetry(path: Path) -> Float64[np.ndarray, "s 4 4"]:
+def _symmetry(path: Path, shape: tuple[int | None, ...]) -> Float64[np.ndarray, "*shape"]:
+    """The numbers of a file; None stands for any length."""
     try:
-        motions = np.load(path, allow_pickle=False)
+        found = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path}: damaged or not an npy file ({str(error)[:60]})") from error
-    if motions.ndim != 3 or motions.shape[1:] != (4, 4) or motions.dtype.kind != "f":
-        raise InputError(f"{path}: {motions.dtype} of the shape {motions.shape}, expected (s, 4, 4)")
-    return motions.astype(np.float64)
+    fits = found.ndim == len(shape) and all(b in (None, a) for a, b in zip(found.shape, shape, strict=True))
+    if not fits or found.dtype.kind != "f":
+        expected = ", ".join("s" if length is None else str(length) for length in shape)
+        raise InputError(f"{path}: {found.dtype} of the shape {found.shape}, expected ({expected})")
+    return found.astype(np.float64)

@@ -24,6 +24,9 @@ class AssemblyPair:
     as right as ``ref_from_src``. None where nothing is known."""
     unit: str = ""
     """Of its lengths: "m" for metres, empty for shapes that were brought to size 1."""
+    axis: Float64[np.ndarray, "2 3"] | None = None
+    """Two points of the source's axis of revolution, where it has one: turned about it by any angle it gives
+    the same assembly, beside the motions of ``symmetry``, which take the axis onto itself."""
 
     def __post_init__(self) -> None:
         rotation, last = self.ref_from_src[:3, :3], self.ref_from_src[3]

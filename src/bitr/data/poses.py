@@ -23,6 +23,13 @@ def pose(
     return matrix
 
 
+def acted(
+    motion: Float64[np.ndarray, "4 4"], points: Float64[np.ndarray, "n 3"]
+) -> Float64[np.ndarray, "n 3"]:
+    """Where a motion takes points."""
+    return points @ motion[:3, :3].T + motion[:3, 3]
+
+
 def inverse(a_from_b: Float64[np.ndarray, "*s 4 4"]) -> Float64[np.ndarray, "*s 4 4"]:
     """``b_from_a``, one or many."""
     back = np.zeros_like(a_from_b)
@@ -30,6 +37,14 @@ def inverse(a_from_b: Float64[np.ndarray, "*s 4 4"]) -> Float64[np.ndarray, "*s 
     back[..., :3, 3] = -np.einsum("...ij,...j->...i", back[..., :3, :3], a_from_b[..., :3, 3])
     back[..., 3, 3] = 1
     return back
+
+
+def turn_about(axis: Float64[np.ndarray, "2 3"], angle: float) -> Float64[np.ndarray, "4 4"]:
+    """The turn by an angle, in radians, about the line through two points, as a screw turns from the first to
+    the second."""
+    along = axis[1] - axis[0]
+    rotation = Rotation.from_rotvec(angle * along / np.linalg.norm(along)).as_matrix()
+    return pose(rotation, axis[0] - rotation @ axis[0])
 
 
 def random_pose(rng: np.random.Generator, size: float) -> Float64[np.ndarray, "4 4"]:

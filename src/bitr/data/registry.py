@@ -28,6 +28,7 @@ HOMES = {
     "mug-hanging-edf": ("bitr.data.edf", "INFO"),
     "bowl-placing": ("bitr.data.sim", "BOWL_PLACING"),
     "bunny-stand-in": ("bitr.data.bunny", "STAND_IN"),
+    "jugs": ("bitr.data.jugs", "INFO"),
     "shapes": ("bitr.data.generated", "INFO"),
 }
 """Where each is described; imported when it is asked for."""

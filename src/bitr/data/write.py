@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.data.own import MANIFESTS
+from bitr.data.own import MANIFESTS, SYMMETRIES
 from bitr.data.pair import AssemblyPair
 from bitr.errors import InputError
 from bitr.files import whole_file
@@ -50,7 +50,8 @@ def _write_pair(folder: Path, place: Path, pair: AssemblyPair, split: str) -> di
     within = place.relative_to(folder).as_posix()
     row = {"id": pair.id, "source": f"{within}/source.npz", "reference": f"{within}/reference.npz"}
     row |= {"pose": f"{within}/pose.txt", "split": split}
-    if pair.symmetry is not None:
-        np.save(place / "symmetry.npy", pair.symmetry)
-        row["symmetry"] = f"{within}/symmetry.npy"
+    for name in SYMMETRIES:
+        if getattr(pair, name) is not None:
+            np.save(place / f"{name}.npy", getattr(pair, name))
+            row[name] = f"{within}/{name}.npy"
     return row | ({"unit": pair.unit} if pair.unit else {})

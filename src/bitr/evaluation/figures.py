@@ -14,6 +14,7 @@ from jaxtyping import Float64
 
 from bitr.errors import InputError
 from bitr.evaluation.metrics.chance import MEAN_DEG, chance_density, chance_recall
+from bitr.evaluation.metrics.reliability import Reliability
 from bitr.files import whole_file
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -57,13 +58,10 @@ class Curve:
 
 def rotation_histogram(path: Path, errors: Mapping[str, Values], *, force: bool = False) -> None:
     """Density of Δr in degrees for each method, beside that of guessing; pairs that failed are left out."""
-    edges = np.arange(0, 180 + BIN, BIN)
     fine = np.linspace(0, 180, 181)
     with _axes(path, force) as axes:
         for (name, values), line in zip(errors.items(), _lines(), strict=False):
-            known = values[~np.isnan(values)]
-            density = np.histogram(known, edges)[0] / (BIN * max(len(known), 1))
-            axes.stairs(density, edges, fill=len(errors) == 1, label=name, **line)
+            axes.stairs(*density(values), fill=len(errors) == 1, label=name, **line)
         axes.plot(fine, chance_density(fine), **CHANCE, label=f"chance (mean {MEAN_DEG:.1f}°)")
         axes.set(xlabel="rotation error Δr (°)", ylabel="share of pairs per degree", ylim=(0, None))
         _degrees(axes)
@@ -74,13 +72,25 @@ def recall_curve(path: Path, errors: Mapping[str, Values], *, force: bool = Fals
     fine = np.linspace(0, 180, 181)
     with _axes(path, force) as axes:
         for (name, values), line in zip(errors.items(), _lines(), strict=False):
-            known = np.sort(values[~np.isnan(values)])
-            steps = np.concatenate([[0.0], known, [180.0]])
-            share = np.concatenate([[0.0], np.arange(1, len(known) + 1), [len(known)]]) / len(values)
-            axes.step(steps, 100 * share, where="post", label=name, **line)
+            degrees, share = recall_steps(values)
+            axes.step(degrees, 100 * share, where="post", label=name, **line)
         axes.plot(fine, 100 * chance_recall(fine), **CHANCE, label="chance")
         axes.set(xlabel="threshold on Δr (°)", ylabel="recall (% of pairs)", ylim=(0, 102))
         _degrees(axes)
+
+
+def density(errors: Values) -> tuple[Float64[np.ndarray, " bins"], Float64[np.ndarray, " edges"]]:
+    """Share of the answered pairs per degree of Δr in each bin, and the edges of the bins."""
+    edges = np.arange(0, 180 + BIN, BIN)
+    known = errors[~np.isnan(errors)]
+    return np.histogram(known, edges)[0] / (BIN * max(len(known), 1)), edges
+
+
+def recall_steps(errors: Values) -> tuple[Float64[np.ndarray, " steps"], Float64[np.ndarray, " steps"]]:
+    """Thresholds on Δr in degrees, and from each of them on the share of all pairs that are below."""
+    known = np.sort(errors[~np.isnan(errors)])
+    share = np.concatenate([[0.0], np.arange(1, len(known) + 1), [len(known)]]) / len(errors)
+    return np.concatenate([[0.0], known, [180.0]]), share
 
 
 def error_against_keep(
@@ -100,6 +110,18 @@ def error_against_keep(
         axes.set(xlabel="keep ratio", ylabel=label, xticks=keeps)
         axes.set_ylim(bottom=0)
         axes.invert_xaxis()
+
+
+def reliability_diagram(path: Path, found: Mapping[str, Reliability], *, force: bool = False) -> None:
+    """Share of right answers against confidence, bin by bin, with the standard error of each share."""
+    with _axes(path, force) as axes:
+        bars = {"capsize": 2, "elinewidth": 0.8, "markersize": 3.5}
+        for (name, each), color, marker in zip(found.items(), cycle(COLORS), cycle(MARKERS), strict=False):
+            error = np.sqrt(each.right * (1 - each.right) / each.count)
+            label = f"{name} (ECE {each.expected_error:.3f})"
+            axes.errorbar(each.confidence, each.right, error, color=color, marker=marker, label=label, **bars)
+        axes.plot([0, 1], [0, 1], **CHANCE, label="calibrated")
+        axes.set(xlabel="confidence", ylabel="share of right poses", xlim=(0, 1), ylim=(0, 1))
 
 
 @contextmanager

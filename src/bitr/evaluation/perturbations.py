@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from bitr.data import AssemblyPair
-from bitr.data.poses import inverse, random_pose
+from bitr.data.poses import acted, inverse, random_pose
 from bitr.data.transforms import both, move
 from bitr.evaluation.method import Method
 from bitr.io import Geometry
@@ -41,8 +41,9 @@ def swapped(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
     """(Y, X), whose answer is g⁻¹ and whose symmetries are g s⁻¹ g⁻¹."""
     back = inverse(pair.ref_from_src)
     symmetry = None if pair.symmetry is None else pair.ref_from_src @ inverse(pair.symmetry) @ back
+    axis = None if pair.axis is None else acted(pair.ref_from_src, pair.axis)
     changed = replace(
-        pair, source=pair.reference, reference=pair.source, ref_from_src=back, symmetry=symmetry
+        pair, source=pair.reference, reference=pair.source, ref_from_src=back, symmetry=symmetry, axis=axis
     )
     return Perturbed(changed, inverse)
 
@@ -54,7 +55,9 @@ def scaled(pair: AssemblyPair, rng: np.random.Generator, factor: float = FACTOR)
         return replace(geometry, points=factor * geometry.points)
 
     symmetry = None if pair.symmetry is None else _in_unit(pair.symmetry, factor)
-    changed = replace(both(pair, larger), ref_from_src=_in_unit(pair.ref_from_src, factor), symmetry=symmetry)
+    axis = None if pair.axis is None else factor * pair.axis
+    truth = _in_unit(pair.ref_from_src, factor)
+    changed = replace(both(pair, larger), ref_from_src=truth, symmetry=symmetry, axis=axis)
     return Perturbed(changed, lambda pose: _in_unit(pose, 1 / factor))
 
 

@@ -93,31 +93,37 @@ NOTES = (
 
 def table(rows: Sequence[Repeated]) -> str:
     """Markdown: a row for each method, the chance level below them, and only columns that say something."""
-    columns = [[head, "---", *cells, guess] for head, cells, guess in _columns(rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in zip(*columns, strict=True))
+    found = [[head, "---", *cells, guess] for head, cells, guess in columns(rows)]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in zip(*found, strict=True))
 
 
-def _columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
     """Of each column the head, the cells and what guessing gives."""
     pooled = [row.pooled for row in rows]
     units = {each.unit for each in pooled if each.scores}
     unit = f" ({units.pop()})" if len(units) == 1 and any(units) else ""
     printed = [row.published or Published() for row in rows]
     seconds = [each.seconds for each in pooled]
-    yield "", [_cell(row.name) for row in rows], "chance"
+    yield "", [row.name or NONE for row in rows], "chance"
     if any(row.made for row in rows):
-        yield "data and training", [_cell(row.made) for row in rows], NONE
+        yield "data and training", [row.made or NONE for row in rows], NONE
     yield "pairs", [_pairs(row) for row in rows], NONE
     yield "failed", [str(each.failed) if each.scores else NONE for each in pooled], NONE
     level = f"{chance.MEAN_DEG:.1f} ± {chance.STD_DEG:.1f}"
     yield "Δr (°)", [_error(row, "rotation_error_deg", ".1f") for row in rows], level
     if any(each.rotation for each in printed):
-        yield "paper Δr (°)", [_cell(each.rotation) for each in printed], NONE
+        yield "paper Δr (°)", [each.rotation or NONE for each in printed], NONE
     yield "median Δr (°)", [_median(each) for each in pooled], f"{chance.chance_quantile(0.5):.1f}"
     yield f"Δt{unit}", [_error(row, "translation_error", ".3g") for row in rows], NONE
     if any(each.translation for each in printed):
-        yield "paper Δt", [_cell(each.translation) for each in printed], NONE
+        yield "paper Δt", [each.translation or NONE for each in printed], NONE
     yield f"displacement{unit}", [_error(row, "displacement", ".3g") for row in rows], NONE
+    yield f"ADD-S{unit}", [_error(row, "add_s", ".3g") for row in rows], NONE
+    yield f"Chamfer{unit.replace(')', '²)')}", [_error(row, "part_chamfer", ".3g") for row in rows], NONE
     for name in dict.fromkeys(name for each in pooled for name in each.recalls):
         yield name, [_recall(each, name) for each in pooled], _chance_recall(name)
     placed = [each.part_accuracy for each in pooled]
@@ -126,10 +132,6 @@ def _columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
     for name in dict.fromkeys(name for row in rows for name in row.shares):
         yield name, [_share(row.shares.get(name)) for row in rows], NONE
     yield "seconds", [NONE if each is None else f"{each.mean:.2g}" for each in seconds], NONE
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|") or NONE
 
 
 def _pairs(row: Repeated) -> str:

@@ -74,9 +74,8 @@ def errors_of(pair: AssemblyPair, pose: Float64[np.ndarray, "4 4"]) -> Errors:
     """All errors of a pose; where the pair has symmetries, against the right answer nearest to it."""
     all_x, all_y = (as_points(side, MOST_POINTS, seed=0).points for side in (pair.source, pair.reference))
     x, y = _some(all_x), _some(all_y)
-    truth = pair.ref_from_src
-    if pair.symmetry is not None:
-        truth = metrics.nearest_truth(pose, truth @ pair.symmetry, all_x, all_y)
+    symmetry = np.eye(4)[None] if pair.symmetry is None else pair.symmetry
+    truth = metrics.nearest_truth(pose, pair.ref_from_src @ symmetry, all_x, all_y, pair.axis)
     return Errors(
         rotation_error_deg=metrics.rotation_error_deg(pose, truth),
         translation_error=metrics.translation_error(pose, truth),

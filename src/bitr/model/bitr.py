@@ -29,8 +29,13 @@ class Solution:
     reference_keypoints: Float[Tensor, "b l 3"]
     singular_gap: Float[Tensor, " b"]
     """Near 0 the rotation is not determined: the shape is symmetric or degenerate."""
-    unprojected: Unprojected | None = None
-    """What the pose was projected from, for a loss that need not look through the projection."""
+    votes: Unprojected | None = None
+    """What each key point says of rotation and anchors; None for models that have no such votes."""
+
+    @property
+    def unprojected(self) -> Unprojected | None:
+        """What the pose was projected from, for a loss that need not look through the projection."""
+        return None if self.votes is None else self.votes.mean()
 
 
 class BITR(nn.Module):
@@ -62,13 +67,13 @@ class BITR(nn.Module):
         x_key, y_key = self.extract(x, y)
         with full_precision(x_key.points.device):  # so few points that rounding would save nothing
             field = self.transform(*merge(x_key, y_key))
-            pose, gap, parts = project(field, x_key.points, y_key.points)
+            pose, gap, votes = project(field, x_key.points, y_key.points)
         return Solution(
             frame.pose(pose),
             frame.leave(x_key.points, frame.source_center),
             frame.leave(y_key.points, frame.reference_center),
             gap,
-            frame.leave_parts(parts),
+            frame.leave_votes(votes),
         )
 
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:

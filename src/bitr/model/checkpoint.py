@@ -18,7 +18,7 @@ from bitr.files import whole_file
 from bitr.model.bitr import BITR
 from bitr.model.config import BITRConfig
 
-FORMAT = "bitr-1"
+FORMAT, WHAT = "bitr-1", "bitr checkpoint"
 FILE_NAME = "model.safetensors"
 
 
@@ -37,11 +37,27 @@ def save(model: BITR, path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def note_of(name: str | os.PathLike[str], key: str) -> str | None:
+    """What a checkpoint says of itself under a key; None where it says nothing."""
+    return read_weights(find(name), FORMAT, WHAT)[0].get(key)
+
+
+def with_note(name: str | os.PathLike[str], target: Path, key: str, text: str) -> None:
+    """Write a checkpoint once more, with a note under a key; weights and other notes stay bit for bit."""
+    metadata, tensors = read_weights(find(name), FORMAT, WHAT)
+    with whole_file(target, force=True) as temporary:
+        save_file(tensors, temporary, metadata | {key: text})
+
+
 def load(name: str | os.PathLike[str]) -> BITR:
     """The model of a checkpoint: a path to a file or folder, or the name of weights that come with bitr."""
-    path = _find(name)
-    metadata, tensors = read_weights(path, FORMAT, "bitr checkpoint")
-    config = _config(path, metadata)
+    path = find(name)
+    metadata, tensors = read_weights(path, FORMAT, WHAT)
+    return with_weights(_config(path, metadata), tensors, path)
+
+
+def with_weights(config: BITRConfig, tensors: Mapping[str, Tensor], path: Path) -> BITR:
+    """The model of a config with the weights of a file, in their precision."""
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
         model = BITR(config)
     check_fit(path, model.state_dict(), tensors)
@@ -49,7 +65,8 @@ def load(name: str | os.PathLike[str]) -> BITR:
     return model.eval()
 
 
-def _find(name: str | os.PathLike[str]) -> Path:
+def find(name: str | os.PathLike[str]) -> Path:
+    """The file of a checkpoint."""
     path = Path(name)
     if path.is_dir():
         path = path / FILE_NAME

@@ -36,12 +36,12 @@ class Frame:
         """Points of a centred copy in the coordinates of its cloud."""
         return (points * self.unit[:, None, None] + center[:, None]).to(self.dtype)
 
-    def leave_parts(self, parts: Unprojected) -> Unprojected:
-        """The same with its points in the coordinates of the clouds."""
+    def leave_votes(self, votes: Unprojected) -> Unprojected:
+        """The key points' votes in the coordinates of the clouds."""
         return Unprojected(
-            parts.r_hat.to(self.dtype),
-            self.leave(parts.source_anchor[:, None], self.source_center)[:, 0],
-            self.leave(parts.reference_anchor[:, None], self.reference_center)[:, 0],
+            votes.r_hat.to(self.dtype),
+            self.leave(votes.source_anchor, self.source_center),
+            self.leave(votes.reference_anchor, self.reference_center),
         )
 
 

@@ -17,16 +17,21 @@ NearestRotation = Callable[[Tensor, float], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Unprojected:
-    """What a pose is made of: r̂, and the two points that are put on each other.
+    """What a pose is made of: r̂, and the two points that are put on each other; one, or of every key point.
 
     Under motions of the clouds and under a swap they change as rotation and points do, so that they can be
     compared with the truth in place of the pose: r̂ with r_gt, and the reference's anchor with g_gt applied to
     the source's.
     """
 
-    r_hat: Float[Tensor, "b 3 3"]
-    source_anchor: Float[Tensor, "b 3"]
-    reference_anchor: Float[Tensor, "b 3"]
+    r_hat: Float[Tensor, "b *l 3 3"]
+    source_anchor: Float[Tensor, "b *l 3"]
+    reference_anchor: Float[Tensor, "b *l 3"]
+
+    def mean(self, keypoints: slice = slice(None)) -> Unprojected:
+        """Over the key points, or some of them."""
+        parts = (self.r_hat, self.source_anchor, self.reference_anchor)
+        return Unprojected(*(part[:, keypoints].mean(1) for part in parts))
 
 
 def project(
@@ -35,19 +40,22 @@ def project(
     y_key: Float[Tensor, "b l 3"],
     nearest: NearestRotation = nearest_rotation_and_gap,
 ) -> tuple[Rigid, Float64[Tensor, " b"], Unprojected]:
-    r"""r = SVD(r̂),  t = (m(Ỹ) + t_Y) − r (m(X̃) + t_X); with the singular gap of r̂ and what it was made of.
+    r"""r = SVD(r̂),  t = (m(Ỹ) + t_Y) − r (m(X̃) + t_X); with the singular gap of r̂ and the key points' votes.
 
-    Double precision from here on: what remains is a handful of 3×3 operations.
+    r̂ and the points m(X̃) + t_X, m(Ỹ) + t_Y that are put on each other are means of the votes. Double
+    precision from here on: what remains is a handful of 3×3 operations.
     """
-    b = len(x_key)
-    r_hat = _pool(field[1, 1], b).unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
-    t_x, t_y = _pool(field[1, 0], b), _pool(field[0, 1], b)
+    votes = _votes(field, x_key, y_key)
     noise = 10 * torch.finfo(field[1, 1].dtype).eps ** 0.5  # what is left of features that cancel by symmetry
-    rotation, gap = nearest(r_hat, noise)
-    from_x, to_y = x_key.double().mean(1) + t_x, y_key.double().mean(1) + t_y
-    pose = Rigid(rotation, to_y - (rotation @ from_x[..., None])[..., 0])
-    return pose, gap, Unprojected(r_hat, from_x, to_y)
+    parts = votes.mean()
+    rotation, gap = nearest(parts.r_hat, noise)
+    turned_anchor = (rotation @ parts.source_anchor[..., None])[..., 0]
+    return Rigid(rotation, parts.reference_anchor - turned_anchor), gap, votes
 
 
-def _pool(values: Float[Tensor, "N m 1"], b: int) -> Float64[Tensor, "b m"]:
-    return values[..., 0].unflatten(0, (b, -1)).double().mean(1)
+def _votes(field: Field, x_key: Float[Tensor, "b l 3"], y_key: Float[Tensor, "b l 3"]) -> Unprojected:
+    r_hat, t_x, t_y = (
+        field[degree][..., 0].unflatten(0, (len(x_key), -1)).double() for degree in ((1, 1), (1, 0), (0, 1))
+    )
+    turned = r_hat.unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
+    return Unprojected(turned, x_key.double() + t_x, y_key.double() + t_y)

@@ -60,9 +60,9 @@ def _matplotlib() -> tuple[Any, Any]:
 def _panels(stage: Stage) -> tuple[list[Layer], list[Layer]]:
     """What is seen before and after; the reference stands still."""
     source, still, nowhere = stage.source, np.eye(3), np.zeros(3)
-    reference = _layer("reference", stage, stage.reference, still, nowhere)
-    before = _layer("source", stage, source, still, stage.before)
-    after = _layer("source, moved", stage, source, stage.rotation, stage.after)
+    reference = layer_of("reference", stage, stage.reference, still, nowhere)
+    before = layer_of("source", stage, source, still, stage.before)
+    after = layer_of("source, moved", stage, source, stage.rotation, stage.after)
     return [before, reference], [after, reference]
 
 
@@ -72,7 +72,7 @@ def _draw(figure: Any, stage: Stage) -> None:
         ("Before (brought closer)" if stage.closer else "Before", "After"),
         _panels(stage),
     )
-    boxes = [_box(before), _box(after)]
+    boxes = [box_of(before), box_of(after)]
     widths, heights = zip(*(high - low for low, high in boxes), strict=True)
     scale = min((WIDTH - 3 * MARGIN) / sum(widths), TALLEST / max(heights))
     size = scale * sum(widths) + 3 * MARGIN, scale * max(heights) + TITLE + LEGEND
@@ -93,13 +93,14 @@ def _draw(figure: Any, stage: Stage) -> None:
     figure.legend(dots, COLORS, frameon=False, fontsize=9, labelcolor=TEXT, handletextpad=0.1, **place)
 
 
-def _layer(
+def layer_of(
     name: str,
     stage: Stage,
     cloud: Shown,
     rotation: Float64[np.ndarray, "3 3"],
     offset: Float64[np.ndarray, " 3"],
 ) -> Layer:
+    """A cloud turned about its own centre, which stands at ``offset``, as the stage's viewer sees it."""
     turn = stage.view @ rotation
     keypoints = np.zeros((0, 3)) if cloud.keypoints is None else cloud.keypoints
     return Layer(
@@ -111,7 +112,7 @@ def _layer(
     )
 
 
-def _box(layers: list[Layer]) -> tuple[Float64[np.ndarray, " 2"], Float64[np.ndarray, " 2"]]:
+def box_of(layers: list[Layer]) -> tuple[Float64[np.ndarray, " 2"], Float64[np.ndarray, " 2"]]:
     """Corners of what is seen, with room for the dots at the rim."""
     both = np.concatenate([part[:, :2] for layer in layers for part in (layer.points, layer.keypoints)])
     low, high = both.min(0), both.max(0)
@@ -125,7 +126,7 @@ def _scatter(axes: Any, layers: list[Layer], points_per_unit: float) -> None:
     near, far = depth.max(), depth.min()
     sizes = [np.clip(1.6 * layer.spacing * points_per_unit, 0.8, 9.0) for layer in layers]
     size = np.concatenate([np.full(len(a.points), s**2) for a, s in zip(layers, sizes, strict=True)])
-    color = np.concatenate([_shaded(layer, near, far) for layer in layers])
+    color = np.concatenate([shaded(layer, rgb(COLORS[layer.name]), near, far) for layer in layers])
     place = np.concatenate([layer.points[:, :2] for layer in layers])
     order = depth.argsort(kind="stable")
     axes.scatter(*place[order].T, s=size[order], c=color[order], linewidths=0)
@@ -134,14 +135,15 @@ def _scatter(axes: Any, layers: list[Layer], points_per_unit: float) -> None:
         axes.scatter(*layer.keypoints[:, :2].T, **dots)
 
 
-def _shaded(layer: Layer, near: float, far: float) -> Float64[np.ndarray, "n 3"]:
-    """Darker where the surface turns away, paler in the distance."""
-    color, background = _rgb(COLORS[layer.name]), _rgb(BACKGROUND)
+def shaded(
+    layer: Layer, color: Float64[np.ndarray, " 3"], near: float, far: float
+) -> Float64[np.ndarray, "n 3"]:
+    """The colour of each point, from 0 to 1: darker where the surface turns away, paler in the distance."""
     lit = 1 - np.linalg.norm(layer.normals, axis=1) + np.abs(layer.normals[:, 2])
     haze = HAZE * (near - layer.points[:, 2]) / ((near - far) or 1.0)
     surface = color * (EDGE_ON + (1 - EDGE_ON) * lit)[:, None]
-    return np.clip(surface + (background - surface) * haze[:, None], 0, 1)
+    return np.clip(surface + (rgb(BACKGROUND) - surface) * haze[:, None], 0, 1)
 
 
-def _rgb(color: str) -> Float64[np.ndarray, " 3"]:
+def rgb(color: str) -> Float64[np.ndarray, " 3"]:
     return np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])

@@ -23,7 +23,7 @@ TILT = np.deg2rad([14.0, 22.0])
 
 @dataclass(frozen=True)
 class Shown:
-    """A cloud as it is shown: at most ``MOST_SHOWN`` points, relative to the middle of its bounding box."""
+    """A cloud as it is shown: some of its points, relative to the middle of its bounding box."""
 
     center: Float64[np.ndarray, " 3"]
     points: Float64[np.ndarray, "n 3"]
@@ -38,6 +38,10 @@ class Shown:
     @property
     def radius(self) -> float:
         return float(np.linalg.norm(self.points, axis=1).max())
+
+    @property
+    def count(self) -> str:
+        return f"{self.total:,} point{'s' if self.total != 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,13 @@ class Stage:
         return points @ self.rotation.T + self.after
 
 
-def staged(scene: Scene) -> Stage:
-    """The scene, ready to be drawn: numbers of the size of the pieces, wherever the files put them."""
-    source = _shown(scene.source, scene.source_keypoints)
-    reference = _shown(scene.reference, scene.reference_keypoints)
+def staged(scene: Scene, most: int = MOST_SHOWN) -> Stage:
+    """The scene, ready to be drawn: numbers of the size of the pieces, wherever the files put them.
+
+    Of each cloud at most so many points are shown.
+    """
+    source = _shown(scene.source, scene.source_keypoints, most)
+    reference = _shown(scene.reference, scene.reference_keypoints, most)
     rotation, translation = scene.transformation[:3, :3], scene.transformation[:3, 3]
     after = rotation @ source.center + translation - reference.center
     before, notes = source.center - reference.center, []
@@ -86,10 +93,12 @@ def staged(scene: Scene) -> Stage:
     return Stage(source, reference, rotation, before, after, view, closer, tuple(notes))
 
 
-def _shown(points: Float64[np.ndarray, "n 3"], keypoints: Float64[np.ndarray, "l 3"] | None) -> Shown:
+def _shown(
+    points: Float64[np.ndarray, "n 3"], keypoints: Float64[np.ndarray, "l 3"] | None, most: int
+) -> Shown:
     total = len(points)
-    if total > MOST_SHOWN:
-        points = points[np.arange(MOST_SHOWN) * total // MOST_SHOWN]
+    if total > most:
+        points = points[np.arange(most) * total // most]
     center = points.min(0) / 2 + points.max(0) / 2
     points = points - center
     # fewer than four points say nothing of a surface, and zeros are drawn unshaded

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 from bitr.refine.arun import arun
+from bitr.refine.contact import separate
 from bitr.refine.frame import Matrix, Points
 from bitr.refine.icp import icp
 from bitr.refine.one_sided import one_sided_icp
 from bitr.refine.ot import ot
 from bitr.refine.refinement import Refinement, left
+from bitr.refine.separation import Separation
 
 
 def none(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
@@ -18,4 +20,14 @@ def none(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
 REFINEMENTS: dict[str, Callable[[Points, Points, Matrix], Refinement]] = {"none": none, "icp": icp, "ot": ot}
 """By the names that settings and commands use."""
 
-__all__ = ["REFINEMENTS", "Refinement", "arun", "icp", "none", "one_sided_icp", "ot"]
+__all__ = [
+    "REFINEMENTS",
+    "Refinement",
+    "Separation",
+    "arun",
+    "icp",
+    "none",
+    "one_sided_icp",
+    "ot",
+    "separate",
+]

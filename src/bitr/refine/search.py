@@ -25,7 +25,7 @@ Search = Callable[[Surface, Surface, Matrix], tuple[Matrix, int]]
 
 def refined(source: Points, reference: Points, ref_from_src: Matrix, search: Search) -> Refinement:
     """The pose where the search ends, if it is near and the pieces overlap enough; else what came in."""
-    _check(source, reference, ref_from_src)
+    check(source, reference, ref_from_src)
     x, y = (points[even_draw(len(points), MOST_POINTS, 0)] for points in (source, reference))
     frame = Frame.of(x, y)
     if min(len(x), len(y)) < NUM_NEIGHBORS or not frame.unit > 0:
@@ -42,7 +42,7 @@ def refined(source: Points, reference: Points, ref_from_src: Matrix, search: Sea
     return Refinement(ref_from_src if doubt else frame.outside(found), not doubt, reason, iterations, share)
 
 
-def _check(source: Points, reference: Points, ref_from_src: Matrix) -> None:
+def check(source: Points, reference: Points, ref_from_src: Matrix) -> None:
     for name, values in (("source", source), ("reference", reference), ("pose", ref_from_src)):
         if not len(values) or not np.isfinite(values).all():
             raise InputError(f"{name}: is empty or not finite, expected finite numbers")

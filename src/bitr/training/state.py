@@ -81,6 +81,11 @@ def unpack(data: bytes, parts: Parts) -> Progress:
     return Progress(**json.loads(metadata["content"])["progress"])
 
 
+def last_weights(data: bytes) -> dict[str, Tensor]:
+    """The weights themselves, beside which their average is kept."""
+    return _below("model/", _read(data)[1])
+
+
 def config_of(data: bytes) -> dict[str, Any]:
     return json.loads(_read(data)[0]["content"])["config"]
 

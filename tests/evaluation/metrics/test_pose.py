@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from bitr.data.poses import inverse, pose, random_pose
-from bitr.evaluation.metrics import displacement, nearest_truth, rotation_error_deg, translation_error
+from bitr.evaluation.metrics import displacement, rotation_error_deg, translation_error
 
 QUARTER = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # about z, x to y
 NOWHERE = np.zeros(3)
@@ -88,37 +88,4 @@ def test_the_translation_error_depends_on_the_origin_and_the_displacement_does_n
     assert translation_error(moved, moved_truth) == pytest.approx(10 * np.sqrt(2))
     assert displacement(moved, moved_truth, act(shift, x), x) == pytest.approx(
         displacement(found, truth, x, x)
-    )
-
-
-def turns_about_z(count):
-    angles = 2 * np.pi * np.arange(count) / count
-    return np.stack([pose(Rotation.from_rotvec([0, 0, a]).as_matrix(), NOWHERE) for a in angles])
-
-
-def test_of_several_truths_the_nearest_counts():
-    # a square pillar: turned by 100° it is 10° from its place, not 100°
-    x = y = np.random.default_rng(0).normal(size=(50, 3))
-    found = pose(Rotation.from_rotvec([0, 0, np.radians(100)]).as_matrix(), NOWHERE)
-    truth = nearest_truth(found, turns_about_z(4), x, y)
-    assert rotation_error_deg(found, truth) == pytest.approx(10)
-    assert rotation_error_deg(found, np.eye(4)) == pytest.approx(100)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_the_nearest_truth_moves_along_and_is_found_point_by_point(seed):
-    found, truth, g1, g2, x, y = case(seed)
-    truths = truth @ turns_about_z(5)
-    nearest = nearest_truth(found, truths, x, y)
-    off = [
-        np.square(act(found, x) - act(t, x)).sum(1).mean()
-        + np.square(act(inverse(found), y) - act(inverse(t), y)).sum(1).mean()
-        for t in truths
-    ]
-    np.testing.assert_array_equal(nearest, truths[np.argmin(off)])
-    moved = nearest_truth(g2 @ found @ inverse(g1), g2 @ truths @ inverse(g1), act(g1, x), act(g2, y))
-    np.testing.assert_allclose(moved, g2 @ nearest @ inverse(g1), atol=1e-9)
-    np.testing.assert_allclose(
-        nearest_truth(inverse(found), inverse(truths), y, x), inverse(nearest), atol=1e-9
     )

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64
 
 from bitr.data.info import DatasetInfo, Open
 from bitr.data.pair import AssemblyPair
 from bitr.data.pairs import Pairs
-from bitr.data.poses import inverse, pose
+from bitr.data.poses import acted
 from bitr.data.root import data_root
 from bitr.data.sim import bowl_placing, mug_hanging, scanned
 from bitr.data.sim.camera import Cameras, Sensor
 from bitr.data.sim.keys import SCANNED_EVERY, SceneKey
 from bitr.data.sim.making import draft_of, make_scene
-from bitr.data.sim.scene import Scene, Task, about_z
+from bitr.data.sim.scene import Scene, Task
 from bitr.data.sim.store import Arrays, stored
 from bitr.data.splits import SPLITS
 from bitr.errors import InputError
@@ -29,8 +28,8 @@ ALL_AROUND = (30.0, -30.0) * 3
 """Degrees above the horizon of the views of an object that is held in the air."""
 FROM_ABOVE = (20.0, 50.0) * 3
 """Of what stands on a table."""
-TURNS = 72
-"""Turns of a round object that are listed as its symmetry: none is farther than 2.5° from one of them."""
+OWN_AXIS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+"""Two points of the axis of a round object, in its own frame."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,8 @@ class _Seen:
             Geometry(found[f"{side}_points"], found.get(f"{side}_normals"), name=f"{key.id}/{side}")
             for side in ("source", "reference")
         )
-        symmetry = _turns(found["observed"]) if self.task.round else None
-        return AssemblyPair(source, reference, found["ref_from_src"], key.id, symmetry, "m")
+        axis = acted(found["observed"], OWN_AXIS) if self.task.round else None
+        return AssemblyPair(source, reference, found["ref_from_src"], key.id, unit="m", axis=axis)
 
     def look(self, scene: Scene, rng: np.random.Generator) -> Arrays:
         """All that a pair of this scene needs."""
@@ -98,13 +97,6 @@ def sim_pairs(
     task = TASKS[name]
     make = _Seen(task, split, seed, root, sensor or Cameras())
     return Pairs(name, split, seed, make, range(task.sizes[split] if n is None else n))
-
-
-def _turns(observed: Float64[np.ndarray, "4 4"]) -> Float64[np.ndarray, "s 4 4"]:
-    """Motions of the observed object about its own z axis, the first of them none."""
-    angles = np.linspace(0, 2 * np.pi, TURNS, endpoint=False)
-    back = inverse(observed)
-    return np.stack([observed @ pose(about_z(angle), np.zeros(3)) @ back for angle in angles])
 
 
 def _opened(name: str) -> Open:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from bitr.data.pair import AssemblyPair
-from bitr.data.poses import inverse, random_pose
+from bitr.data.poses import acted, inverse, random_pose
 from bitr.io import Geometry
 
 
@@ -28,7 +28,7 @@ def move(
     source_motion: Float64[np.ndarray, "4 4"],
     reference_motion: Float64[np.ndarray, "4 4"],
 ) -> AssemblyPair:
-    """The pair (g₁X, g₂Y), whose answer is g₂ g g₁⁻¹ and whose symmetries are g₁ s g₁⁻¹."""
+    """The pair (g₁X, g₂Y), whose answer is g₂ g g₁⁻¹ and whose symmetries are g₁ s g₁⁻¹, about g₁ axis."""
     back = inverse(source_motion)
     return replace(
         pair,
@@ -36,6 +36,7 @@ def move(
         reference=pair.reference.moved(reference_motion),
         ref_from_src=reference_motion @ pair.ref_from_src @ back,
         symmetry=None if pair.symmetry is None else source_motion @ pair.symmetry @ back,
+        axis=None if pair.axis is None else acted(source_motion, pair.axis),
     )
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
-import re
-from html import escape
-from importlib import resources
 
 from bitr.evaluation.certificate.bounds import BOUNDS, LAWS
 from bitr.evaluation.certificate.certificate import Certificate, Kind, Row
+from bitr.pictures import web
+from bitr.pictures.web import as_text
 
 TITLES: dict[Kind, str] = {"layer": "Layer by layer, in float64", "end to end": "End to end"}
 LOWEST, HIGHEST = -17, 1
@@ -20,18 +17,15 @@ WIDTH = 200
 
 def html_page(certificate: Certificate) -> str:
     """Text from outside is escaped, and the page's own policy allows no script and no style but its own."""
-    template = (resources.files("bitr") / "assets" / "certificate.html").read_text(encoding="utf-8")
-    style = template.split("<style>")[1].split("</style>")[0]
     values = {
-        "model": _text(certificate.model),
-        "verdict": f'<p class="verdict {_color(certificate.ok)}">{_text(verdict(certificate))}</p>',
+        "model": as_text(certificate.model),
+        "verdict": f'<p class="verdict {_color(certificate.ok)}">{as_text(verdict(certificate))}</p>',
         "tables": "".join(_table(certificate, kind) for kind in TITLES) + _skipped(certificate),
         "bounds": _bounds(certificate),
         "trials": str(min(row.trials for row in certificate.rows)),
         "seed": str(certificate.seed),
-        "style_hash": "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
+    return web.page("certificate.html", values, ("page.css", "certificate.css"), ())
 
 
 def verdict(certificate: Certificate) -> str:
@@ -53,7 +47,7 @@ def _table(certificate: Certificate, kind: Kind) -> str:
     lines = ""
     for path in dict.fromkeys(row.path for row in rows):
         cells = "".join(_cell(row) for row in rows if row.path == path)
-        lines += f"<tr><th scope=row>{_text(path)}</th>{cells}</tr>"
+        lines += f"<tr><th scope=row>{as_text(path)}</th>{cells}</tr>"
     return (
         f"<section><h2>{TITLES[kind]}</h2><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{lines}</tbody></table></section>"
@@ -85,7 +79,7 @@ def _bounds(certificate: Certificate) -> str:
     for name in used:
         bounds = BOUNDS[name]
         cells = (*(f"{getattr(bounds, law):.0e}" for law in LAWS), bounds.judged, bounds.reason)
-        lines += f"<tr><th scope=row>{name}</th>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>"
+        lines += f"<tr><th scope=row>{name}</th>{''.join(f'<td>{as_text(cell)}</td>' for cell in cells)}</tr>"
     return lines
 
 
@@ -93,7 +87,7 @@ def _skipped(certificate: Certificate) -> str:
     if not certificate.skipped:
         return ""
     lines = "".join(
-        f"<tr><th scope=row>{_text(each.path)}</th><td>{_text(each.why)}</td></tr>"
+        f"<tr><th scope=row>{as_text(each.path)}</th><td>{as_text(each.why)}</td></tr>"
         for each in certificate.skipped
     )
     return f"<section><h2>Not measured</h2><table><tbody>{lines}</tbody></table></section>"
@@ -101,8 +95,3 @@ def _skipped(certificate: Certificate) -> str:
 
 def _color(ok: bool) -> str:
     return "good" if ok else "bad"
-
-
-def _text(text: str) -> str:
-    """Text from outside, as HTML; a file name may hold bytes that are no text, which show as "?"."""
-    return escape(text.encode("utf-8", "replace").decode())

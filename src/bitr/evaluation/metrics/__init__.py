@@ -2,8 +2,9 @@
 
 from bitr.evaluation.metrics.clouds import add_s, chamfer, part_accuracy, part_chamfer, shape_chamfer
 from bitr.evaluation.metrics.overlap import information_matrix, overlap, registration_rmse
-from bitr.evaluation.metrics.pose import displacement, nearest_truth, rotation_error_deg, translation_error
+from bitr.evaluation.metrics.pose import displacement, rotation_error_deg, translation_error
 from bitr.evaluation.metrics.recall import BENCHMARKS, Benchmark, Recall, recall
+from bitr.evaluation.metrics.symmetry import nearest_truth
 
 __all__ = [
     "BENCHMARKS",

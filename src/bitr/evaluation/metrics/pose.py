@@ -48,33 +48,3 @@ def _gap(
     a: Float64[np.ndarray, "4 4"], b: Float64[np.ndarray, "4 4"], point: Float64[np.ndarray, " 3"]
 ) -> float:
     return float(np.linalg.norm((a[:3, :3] - b[:3, :3]) @ point + a[:3, 3] - b[:3, 3]))
-
-
-def nearest_truth(
-    pose: Float64[np.ndarray, "4 4"],
-    truths: Float64[np.ndarray, "s 4 4"],
-    source: Float64[np.ndarray, "n 3"],
-    reference: Float64[np.ndarray, "m 3"],
-) -> Float64[np.ndarray, "4 4"]:
-    r"""Of several right answers the one that is nearest to the pose, for shapes with symmetries.
-
-    Minimises the mean over X of :math:`\|g x - g_{gt} x\|^2` plus the mean over Y of
-    :math:`\|g^{-1} y - g_{gt}^{-1} y\|^2`, so that the choice moves along with either cloud and with a swap.
-    One answer is chosen for all metrics: a rotation and a translation that are each near another answer are
-    not right together.
-    """
-    there = _mean_squares(pose, truths, source)
-    back = _mean_squares(inverse(pose), inverse(truths), reference)
-    return truths[int(np.argmin(there + back))]
-
-
-def _mean_squares(
-    pose: Float64[np.ndarray, "4 4"],
-    others: Float64[np.ndarray, "s 4 4"],
-    points: Float64[np.ndarray, "n 3"],
-) -> Float64[np.ndarray, " s"]:
-    r"""The mean of :math:`\|A x + b\|^2` is :math:`\mathrm{tr}(A\,C\,A^\top) + \|A m + b\|^2`."""
-    center = points.mean(0)
-    spread = (points - center).T @ (points - center) / len(points)
-    a, b = pose[:3, :3] - others[:, :3, :3], pose[:3, 3] - others[:, :3, 3]
-    return np.einsum("sij,jk,sik->s", a, spread, a) + np.square(a @ center + b).sum(-1)

@@ -1,0 +1,82 @@
+"""The page that ``bitr evaluate --html`` writes: which pairs it shows, and what it says of them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from bitr.app.assemble import assemble_geometries
+from bitr.app.evaluation_page import MOST_EXAMPLES, Example, error_rows, html_page
+from bitr.app.network import Network
+from bitr.app.report_rows import NOT_KNOWN
+from bitr.app.settings import Settings
+from bitr.cli.evaluate_job import Job
+from bitr.cli.text import one_line
+from bitr.data import AssemblyPair
+from bitr.errors import InputError
+from bitr.evaluation.laws import as_row, law_errors_on
+from bitr.evaluation.model_method import thinned
+from bitr.evaluation.ranking import Ranked, ranked, spread
+from bitr.evaluation.report import Report
+from bitr.files import check_target, whole_file
+from bitr.io import as_points
+from bitr.pictures.scene import Scene
+from bitr.pictures.stage import MOST_SHOWN
+
+SUFFIXES = (".html", ".htm")
+MOST_TRIED = 3
+"""Examples whose laws are tried: the best, the one in the middle and the worst."""
+
+log = logging.getLogger("bitr")
+
+
+def check_page(path: Path | None, *, force: bool) -> None:
+    """Raise when the page cannot be written, before any work is done for it."""
+    if path is None:
+        return
+    if path.suffix.lower() not in SUFFIXES:
+        found = path.suffix or "file without a suffix"
+        raise InputError(f"{path}: --html writes no {found}, expected one of {' '.join(SUFFIXES)}")
+    check_target(path, force=force)
+
+
+def write_page(path: Path, report: Report, job: Job, checkpoint: str | None, *, force: bool) -> None:
+    """Write the page; without a checkpoint it has neither law errors nor confidences."""
+    network = None if checkpoint is None else Network.of(checkpoint)
+    pairs = ranked(report.rows[0])
+    shown = spread(sum(pair.score.errors is not None for pair in pairs), MOST_EXAMPLES)
+    tried = {shown[index] for index in spread(len(shown), MOST_TRIED)}
+    samplings = {number: job.pairs(number) for number in {pairs[place].sampling for place in shown}}
+    examples = {}
+    for done, place in enumerate(shown):
+        log.info("the page: pair %d of %d", done + 1, len(shown))
+        pair = samplings[pairs[place].sampling][pairs[place].number]
+        examples[place] = _example(pairs[place], pair, job, network, place in tried)
+    title = f"{checkpoint or report.rows[0].name} on {job.dataset}, {job.split}"
+    with whole_file(path, force=force) as temporary:
+        text = html_page(report, pairs, examples, one_line(title))
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _example(ranked: Ranked, pair: AssemblyPair, job: Job, network: Network | None, tried: bool) -> Example:
+    pose = ranked.score.transformation
+    assert pose is not None  # only pairs with an answer are shown
+    source, reference = (as_points(side, MOST_SHOWN, seed=0).points for side in (pair.source, pair.reference))
+    facts = error_rows(ranked)
+    if network is not None:
+        facts.append(("confidence", _confidence(pair, job, network)))
+    if network is not None and tried:
+        rng = np.random.default_rng([job.seed, ranked.sampling, ranked.number])
+        facts.append(as_row(law_errors_on(job.method(network, ranked.sampling), pair, pose, rng)))
+    return Example(Scene(source, reference, pose, title=one_line(ranked.name)), facts)
+
+
+def _confidence(pair: AssemblyPair, job: Job, network: Network) -> str:
+    """What ``bitr assemble`` says of the pair, on points thinned as in training where that is known."""
+    if network.calibration is None:
+        return NOT_KNOWN
+    seen = pair if network.points is None else thinned(pair, network.points)
+    found = assemble_geometries(seen.source, seen.reference, network, Settings(job.refine)).confidence
+    return NOT_KNOWN if found is None else f"{found:.0%}, by bitr assemble"

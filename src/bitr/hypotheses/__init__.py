@@ -1,0 +1,20 @@
+"""Several poses for one pair: what the model holds possible, and what the shapes' symmetries allow."""
+
+from bitr.hypotheses.orbit import Nearness, orbit
+from bitr.hypotheses.proposals import Proposals, proposals
+from bitr.hypotheses.ranking import Ranked, merged, ranked
+from bitr.hypotheses.symmetry import Symmetries, symmetries
+from bitr.hypotheses.words import described
+
+__all__ = [
+    "Nearness",
+    "Proposals",
+    "Ranked",
+    "Symmetries",
+    "described",
+    "merged",
+    "orbit",
+    "proposals",
+    "ranked",
+    "symmetries",
+]

@@ -1,0 +1,36 @@
+"""Pairs from the best to the worst, and an even few of them."""
+
+import numpy as np
+import pytest
+
+from bitr.evaluation.evaluate import Evaluation
+from bitr.evaluation.ranking import ranked, spread
+from bitr.evaluation.report import Repeated
+from bitr.evaluation.score import ERRORS, Errors, Score
+
+
+def score(id, degrees):
+    if degrees is None:
+        return Score(id, "", None, None, None, "refused")
+    return Score(id, "", None, np.eye(4), Errors(degrees, *[0.0] * (len(ERRORS) - 2), None), None)
+
+
+def evaluation(*degrees):
+    return Evaluation("m", tuple(score(f"pair {i}", each) for i, each in enumerate(degrees)))
+
+
+def test_the_smallest_error_comes_first_and_pairs_without_an_answer_last():
+    found = ranked(Repeated("m", (evaluation(3.0, None, 1.0), evaluation(2.0))))
+    assert [(each.sampling, each.number) for each in found] == [(0, 2), (1, 0), (0, 0), (0, 1)]
+    assert found[1].name == "pair 0, sampling 2"
+    assert ranked(Repeated("m", (evaluation(1.0),)))[0].name == "pair 0"
+
+
+@pytest.mark.parametrize("total", [1, 2, 24, 25, 26, 1000])
+def test_a_spread_has_both_ends_and_the_middle(total):
+    found = spread(total, 25)
+    assert len(found) == min(total, 25)
+    assert (found[0], found[-1]) == (0, total - 1)
+    if total >= 25:
+        assert round((total - 1) / 2) in found
+        assert np.ptp(np.diff(found)) <= 1

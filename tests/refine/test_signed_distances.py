@@ -1,0 +1,130 @@
+"""Signed distances: of meshes beside trimesh and winding numbers, of oriented points beside a sphere."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bitr.io import sample_surface
+from bitr.refine.oriented import oriented
+from bitr.refine.shell import Shell, is_closed, volume
+from bitr.refine.shells import Shells
+from bitr.refine.solid import Solid, welded
+from bitr.refine.surface import Surface
+from tests.refine.solids import box, bumpy, joined, shifted
+
+
+def winding(points, triangles):
+    """How often the triangles go around each point: van Oosterom and Strackee's solid angles."""
+    a, b, c = (triangles[None, :, i] - points[:, None] for i in range(3))
+    la, lb, lc = (np.linalg.norm(v, axis=2) for v in (a, b, c))
+    below = la * lb * lc + (a * b).sum(2) * lc + (b * c).sum(2) * la + (a * c).sum(2) * lb
+    return np.arctan2(np.linalg.det(np.stack([a, b, c], axis=-2)), below).sum(1) / (2 * np.pi)
+
+
+def meshes():
+    """Flat and long triangles, a hole, dents, and sharp corners."""
+    creation = pytest.importorskip("trimesh").creation
+    made = [creation.annulus(0.5, 1, 0.6), creation.torus(1, 0.3), creation.cone(1, 2)]
+    points = [(np.array(m.vertices, float), np.array(m.faces, np.int64)) for m in made]
+    return [(box(1, 2, 0.1).points, box().faces), (bumpy(0).points, bumpy(0).faces), *points]
+
+
+def test_distances_and_sides_are_exact():
+    trimesh = pytest.importorskip("trimesh")
+    for points, faces in meshes():
+        asked = np.random.default_rng(0).uniform(-1.4, 1.4, (400, 3))
+        found = Shell.of(points, faces).signed(asked)
+        mesh = trimesh.Trimesh(points, faces, process=False)
+        _, distance, _ = trimesh.proximity.closest_point_naive(mesh, asked)
+        assert np.abs(np.abs(found.distance) - distance).max() < 1e-12
+        assert np.array_equal(found.distance < 0, winding(asked, points[faces]) > 0.5)
+        assert (found.distance < 0).any()
+
+
+def test_the_distance_grows_outwards():
+    shell = Shell.of(bumpy(1).points, bumpy(1).faces)
+    asked = np.random.default_rng(0).normal(size=(200, 3))
+    found = shell.signed(asked)
+    along = shell.signed(asked + 1e-6 * found.outward).distance - found.distance
+    assert np.median(np.abs(along - 1e-6)) < 1e-9
+
+
+def test_on_the_surface_the_way_out_is_its_normal():
+    found = Shell.of(box().points, box().faces).signed(np.array([[0.5, 0.1, 0.2], [0.5, 0.5, 0.1]]))
+    assert np.abs(found.distance).max() < 1e-12
+    assert np.allclose(found.outward, [[1, 0, 0], [np.sqrt(0.5), np.sqrt(0.5), 0]])
+
+
+def test_what_is_closed_and_what_is_not():
+    faces = box().faces
+    assert is_closed(faces)
+    assert not is_closed(faces[1:])
+    assert not is_closed(np.concatenate([faces[1:], faces[:1, ::-1]]))
+    assert not is_closed(faces[:0])
+    assert volume(box(1, 2, 3).points[faces]) == pytest.approx(6)
+
+
+def test_corners_at_one_place_are_one():
+    """Each face with corners of its own, as in an STL file, and one that is a line."""
+    loose = box().points[box().faces].reshape(-1, 3)
+    faces = np.concatenate([np.arange(36).reshape(-1, 3), [[0, 0, 1]]])
+    points, found = welded(loose, faces)
+    assert points.shape == (8, 3)
+    assert is_closed(found)
+    assert np.array_equal(points[found], loose.reshape(-1, 3, 3))
+
+
+def test_a_mesh_that_is_inside_out_is_turned():
+    for faces in (box().faces, box().faces[:, ::-1]):
+        assert Shells.of(box().points, faces).signed(np.zeros((1, 3))).distance == pytest.approx(-0.5)
+
+
+def test_overlapping_parts_are_one_solid_and_a_hollow_is_outside():
+    other = box().moved(shifted(0.8, 0, 0))
+    both, asked = joined(box(), other), np.array([[0.4, 0, 0], [0.9, 0, 0], [-0.4, 0, 0]])
+    assert np.allclose(Shells.of(both.points, both.faces).signed(asked).distance, [-0.1, -0.4, -0.1])
+    hollow = joined(box(), replace(box(0.5, 0.5, 0.5), faces=box().faces[:, ::-1]))
+    asked = np.array([[0.0, 0, 0], [0.4, 0, 0]])
+    assert np.allclose(Shells.of(hollow.points, hollow.faces).signed(asked).distance, [0.25, -0.1])
+
+
+def sphere(n, seed=0):
+    points = np.random.default_rng(seed).normal(size=(n, 3))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def test_oriented_points_of_a_sphere():
+    points, asked = sphere(2000), sphere(300, 1)
+    surface = Surface.of(points)
+    inside = oriented(surface, 2.5 * points)
+    for radius in (0.7, 0.95, 1.05):
+        distance = inside.signed(radius * asked).distance
+        known = np.isfinite(distance)
+        assert known.mean() > 0.8  # some points look like border points
+        assert np.abs(distance[known] - (radius - 1)).max() < 0.1 * surface.spacing
+
+
+def test_beyond_a_border_nothing_is_known():
+    """A square sheet that faces up: below its middle is inside, below and beside it is nowhere."""
+    sheet = np.random.default_rng(0).random((1500, 3)) * [1, 1, 0]
+    found = oriented(Surface.of(sheet), np.tile([0.0, 0, 1], (1500, 1))).signed(
+        np.array([[0.5, 0.5, -0.1], [1.3, 0.5, -0.1], [0.5, 0.5, 0.1]])
+    )
+    assert np.allclose(found.distance, [-0.1, np.inf, 0.1])
+
+
+def test_normals_without_a_common_side_tell_nothing():
+    points = sphere(500)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (500, 1))
+    assert oriented(Surface.of(points), signs * points) is None
+    cloud = sample_surface(box(), 1000, seed=0)
+    assert Solid.of(replace(cloud, normals=None)).inside is None
+    assert Solid.of(cloud).inside is not None
+
+
+def test_an_open_mesh_is_a_sample_and_one_without_a_common_side_tells_nothing():
+    faces = box().faces[2:]
+    assert Solid.of(replace(box(), faces=faces)).lonely > 0
+    assert Solid.of(replace(box(), faces=faces)).inside is not None
+    assert Solid.of(replace(box(), faces=np.concatenate([faces[1:], faces[:1, ::-1]]))).inside is None
