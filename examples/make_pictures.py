@@ -1,0 +1,100 @@
+"""Makes two pictures of the documentation: the demo pair, and how its answer follows the pieces.
+
+python examples/make_pictures.py docs/pictures
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
+
+import bitr
+from bitr.io import Geometry, read
+from bitr.pictures.picture import COLORS, DPI, HAZE, TEXT, write_png
+from bitr.pictures.scene import Scene
+
+ASSETS = Path(str(resources.files("bitr") / "assets"))
+WIDTH = 900
+"""Of the pictures, in pixels."""
+POSES = 3
+"""Ways in which the pieces lie; the first is that of the files."""
+VIEW = torch.linalg.matrix_exp(torch.tensor([[0, 0.5, 0.7], [-0.5, 0, 1.0], [-0.7, -1.0, 0]])).numpy()
+"""A rotation from the reference's own axes to the viewer's, so that the jug is seen from its side."""
+APART = np.array([2.4, 0.0, 0.0])
+"""From one piece to the other before they are assembled, so that both can be seen."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    folder: Path = parser.parse_args().folder
+    source, reference = (read(ASSETS / f"demo-{name}.ply") for name in ("source", "reference"))
+    a = bitr.assemble(source, reference)
+    keypoints = a.source_keypoints, a.reference_keypoints
+    scene = Scene(source.points, reference.points, a.transformation, *keypoints)
+    write_png(folder / "demo.png", scene, force=True)
+    follows(folder / "follows.png", source, reference)
+    for name in ("demo.png", "follows.png"):
+        shrink(folder / name)
+
+
+def follows(path: Path, source: Geometry, reference: Geometry) -> None:
+    """The pieces in several poses above; below, what comes out, seen from the same side of the reference."""
+    figure = Figure(figsize=(9, 4.6), dpi=DPI, layout="constrained")
+    axes = figure.subplots(2, POSES, height_ratios=(1, 1.25))
+    generator = torch.Generator().manual_seed(7)
+    for column, (above, below) in enumerate(axes.T):
+        g1, g2 = (np.eye(4) if column == 0 else random_motion(generator) for _ in range(2))
+        x, y = source.moved(g1), reference.moved(g2)
+        draw(above, {"reference": about(y, y), "source": about(x, x) + APART}, ((-1.3, 3.7), (-1.3, 1.3)))
+        placed = bitr.assemble(x, y).moved(x).moved(np.linalg.inv(g2))
+        both = {"reference": about(reference, reference), "source, moved": about(placed, reference)}
+        draw(below, both, ((-2.0, 1.4), (-1.5, 1.5)))
+    for label, row in zip(("what goes in", "what comes out"), axes[:, 0], strict=True):
+        row.set_ylabel(label, color=TEXT)
+    dots = [axes[0, 0].scatter([], [], s=24, c=color, linewidths=0) for color in COLORS.values()]
+    figure.legend(
+        dots, COLORS, loc="outside lower center", ncol=3, frameon=False, fontsize=9, labelcolor=TEXT
+    )
+    figure.savefig(path)
+
+
+def random_motion(generator: torch.Generator) -> np.ndarray:
+    return bitr.Rigid.random(generator, size=2.0).matrix().numpy()
+
+
+def about(piece: Geometry, middle: Geometry) -> np.ndarray:
+    return (piece.points - middle.points.mean(0)) @ VIEW.T
+
+
+def draw(axes: Axes, pieces: dict[str, np.ndarray], limits: tuple[tuple[float, float], ...]) -> None:
+    """All points by depth, the farthest first and palest."""
+    points = np.concatenate(list(pieces.values()))
+    colors = np.concatenate([np.tile(to_rgb(COLORS[name]), (len(each), 1)) for name, each in pieces.items()])
+    depth = points[:, 2]
+    haze = 2 * HAZE * (depth.max() - depth) / np.ptp(depth)
+    colors = colors + (1 - colors) * haze[:, None]
+    order = depth.argsort()
+    axes.scatter(points[order, 0], points[order, 1], c=colors[order], s=4, linewidths=0)
+    axes.set(aspect="equal", xticks=[], yticks=[], xlim=limits[0], ylim=limits[1])
+    axes.spines[:].set_visible(False)
+
+
+def shrink(path: Path) -> None:
+    """To the width of a page, in 256 colours: a seventh of the bytes."""
+    with Image.open(path) as picture:
+        size = WIDTH, round(picture.height * WIDTH / picture.width)
+        small = picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    small.quantize(256).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
