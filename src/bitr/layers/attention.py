@@ -29,7 +29,7 @@ class TransformerLayer(nn.Module):
 
     ``radial_k`` and ``radial_v`` are the radial functions of keys and values. ``tied`` shares the weights
     that the swap law asks to be equal. ``self_interaction`` is off where the output has another scale
-    degree than the input (Prop. 5.4).
+    degree than the input (Prop. 5.5).
     """
 
     def __init__(

@@ -77,7 +77,7 @@ class BITR(nn.Module):
         )
 
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
-        """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.8)."""
+        """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.11)."""
         return self(source, reference) @ self(source, source)
 
     def _enter(self, source: Cloud, reference: Cloud) -> tuple[Cloud, Cloud, Frame]:

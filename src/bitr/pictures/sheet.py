@@ -85,7 +85,7 @@ def _draw(left: Any, right: Any, stage: Stage) -> None:
     _scatter(right, stage, [("source, moved", stage.moved(source)), ("reference", reference)])
 
 
-def _scatter(axes: Any, stage: Stage, clouds: list[tuple[str, Float64[np.ndarray, "n 3"]]]) -> None:
+def _scatter(axes: Any, stage: Stage, clouds: list[tuple[str, Float64[np.ndarray, "_ 3"]]]) -> None:
     seen = np.concatenate([points @ stage.view.T for _, points in clouds])
     color = np.concatenate([np.tile(_rgb(COLORS[name]), (len(points), 1)) for name, points in clouds])
     depth = seen[:, 2]

@@ -30,7 +30,7 @@ def median_u_bitr(name: str, config: BITRConfig, members: int, seed: int) -> Met
     """The median answer of several U-BITR, each also asked about the swapped pair: Φ(X, Y) Φ(X, X) and, from
     the other side, (Φ(Y, X) Φ(Y, Y))⁻¹ = Φ(Y, Y) Φ(X, Y).
 
-    All of them are right where Y = gX (Prop. C.8), and so is their median, which moves with the pieces.
+    All of them are right where Y = gX (Prop. C.11), and so is their median, which moves with the pieces.
     """
 
     def answer(number: int, x: Cloud, y: Cloud) -> Rigid:
