@@ -1,0 +1,1 @@
+"""The viewer: a page on this machine where the answer follows the pieces."""

@@ -1,0 +1,132 @@
+"""Who may connect, where the server listens, and what it refuses."""
+
+import socket
+from dataclasses import asdict
+
+import msgspec
+import pytest
+import viser
+import zstandard
+from viser import _messages as messages
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from bitr.app.network import Network
+from bitr.errors import InputError
+from bitr.viewer.server import Server, free_port, is_local, of_same_origin
+from bitr.viewer.viewer import Viewer
+from tests.viewer.cases import demo_pair
+from tests.viewer.chromium import until
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Queued:UserWarning"
+)  # tabs close while answers are on the way
+
+CAMERA = messages.ViewerCameraMessage(
+    (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 3.0), 0.7, 0.01, 100.0, 600, 800, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)
+)
+
+
+@pytest.fixture(scope="module")
+def viewer():
+    with Viewer(Network.of("default"), demo_pair(), port=0, budget=100) as viewer:
+        yield viewer
+
+
+def visit(viewer, **headers):
+    """A connection that says that it is a page, as viser's script does."""
+    address = viewer.url.replace("http", "ws")
+    line = connect(address, subprotocols=[f"viser-v{viser.__version__}"], max_size=None, **headers)
+    line.send(msgspec.msgpack.encode({"type": "ViewerCameraMessage", **asdict(CAMERA)}))
+    return line
+
+
+def received(line):
+    """The messages of the server, unpacked, until it closes the connection."""
+    try:
+        while True:
+            message = line.recv(timeout=60)
+            size = int.from_bytes(message[8:16], "little")
+            yield zstandard.ZstdDecompressor().decompress(message[16 : 16 + size])
+    except ConnectionClosed:
+        return
+
+
+def test_what_is_received_can_be_read(viewer):
+    """Or the absence of a cloud in what a stranger receives would say nothing."""
+    with visit(viewer, origin=viewer.url) as line:
+        assert any(b"piece0" in message for message in received(line))
+
+
+def test_only_this_machine_can_reach_it(viewer):
+    assert viewer.server.get_host() == "127.0.0.1"
+    assert viewer.url.startswith("http://127.0.0.1:")
+
+
+def test_our_own_page_is_served(viewer):
+    before = set(viewer.pages)
+    with visit(viewer, origin=viewer.url):
+        (number,) = until(lambda: set(viewer.pages) - before, "a page")
+    until(lambda: number not in viewer.pages, "the end of the page")
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "null"])
+def test_a_page_of_another_site_is_shown_nothing(viewer, origin):
+    before = set(viewer.pages)
+    with visit(viewer, origin=origin) as line:
+        assert not any(b"piece0" in message or b"bitr-" in message for message in received(line))
+        assert line.close_code == 1008
+    assert set(viewer.pages) <= before
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "bound_to", "allowed"),
+    [
+        ("http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", True),
+        ("http://localhost:9000", "localhost:9000", "127.0.0.1", True),  # through a tunnel
+        ("http://[::1]:8080", "[::1]:8080", "::1", True),
+        (None, "127.0.0.1:8080", "127.0.0.1", True),  # no browser
+        ("http://evil.example", "127.0.0.1:8080", "127.0.0.1", False),
+        ("http://evil.example:8080", "evil.example:8080", "127.0.0.1", False),  # a name that points here
+        ("http://localhost:8080", "127.0.0.1:8080", "127.0.0.1", False),
+        (None, None, "127.0.0.1", False),
+        ("http://desk.lan:8080", "desk.lan:8080", "0.0.0.0", True),
+        ("http://evil.example", "desk.lan:8080", "0.0.0.0", False),
+    ],
+)
+def test_same_origin(origin, host, bound_to, allowed):
+    assert of_same_origin(origin, host, bound_to) is allowed
+
+
+def test_a_port_in_use_gives_the_next_free_one():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert free_port("127.0.0.1", port) > port
+
+
+def test_a_host_that_is_not_ours_is_bad_input_and_not_a_wait_for_ever():
+    with pytest.raises(InputError, match=r"--host 192.0.2.1: cannot be used"):
+        free_port("192.0.2.1", 8080)
+    with pytest.raises(InputError, match=r"--host no such host: cannot be used"):
+        free_port("no such host", 8080)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("127.0.0.1", True), ("localhost", True), ("::1", True), ("0.0.0.0", False), ("192.168.1.2", False)],
+)
+def test_which_addresses_are_of_this_machine_alone(host, local):
+    assert is_local(host) is local
+
+
+def test_a_page_cannot_ask_for_a_public_address(viewer, monkeypatch):
+    """viser would open a tunnel for any page that sends this message."""
+    opened, asked = [], []
+    monkeypatch.setattr(viser._viser, "ViserTunnel", lambda *_: opened.append(1))
+    refuse = Server.request_share_url
+    monkeypatch.setattr(Server, "request_share_url", lambda self: asked.append(refuse(self)))
+    with visit(viewer, origin=viewer.url) as line:
+        line.send(msgspec.msgpack.encode({"type": "ShareUrlRequest"}))
+        until(lambda: asked, "the request")
+    assert asked == [None]
+    assert opened == []
