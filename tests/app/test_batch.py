@@ -2,7 +2,7 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -98,6 +98,9 @@ def test_other_weights_pairs_or_settings_are_refused(tmp_path, network):
     }.items():
         with pytest.raises(InputError, match=rf"holds results of another batch \({what}: "):
             run_batch(*arguments, table)
+    calibrated = replace(network, calibration=Network.of("default").calibration)
+    with pytest.raises(InputError, match=r"holds results of another batch \(weights: "):
+        run_batch(pairs, calibrated, SETTINGS, table)
     assert table.read_bytes() == before
 
 

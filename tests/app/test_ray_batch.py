@@ -60,3 +60,7 @@ def test_no_workers_are_refused():
     pytest.importorskip("ray")
     with pytest.raises(InputError, match="workers = 0: expected at least 1"):
         ray_batch.on_ray("default", Settings(), workers=0)
+
+
+def test_a_worker_has_what_comes_with_the_weights():
+    assert ray_batch.Worker("default", "its name", Settings()).network.calibration is not None

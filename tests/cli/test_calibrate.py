@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -9,17 +10,19 @@ from safetensors.torch import load_file
 
 import bitr
 from bitr import BITR, BITRConfig
+from bitr.app.answer import answer
 from bitr.app.calibrate import pairs_of
 from bitr.app.calibration import KEY, Origin
 from bitr.app.confidence import NAMES
 from bitr.app.network import Network
+from bitr.app.settings import Settings
 from bitr.cli import main
 from bitr.data import dataset
 from bitr.model.checkpoint import note_of
 from bitr.training import state
 
 TINY = BITRConfig(num_keypoints=4, channels=2, cloud_channels=2, num_layers=1, num_neighbors=4)
-POINTS, PAIRS = 60, 12
+POINTS, PAIRS = 110, 12
 """Of a jug in place of 800, and enough to fit on in place of 50."""
 
 
@@ -156,3 +159,38 @@ def test_a_run_folder_has_last_weights_and_its_number_of_points(plain, tmp_path)
     assert all(torch.equal(found[key], value.double()) for key, value in last.state_dict().items())
     (run / "checkpoints" / "step-000000007.safetensors").write_bytes(b"damaged")
     assert Network.of(run).last is None
+
+
+def test_maps_of_other_refinements_stay_if_they_are_of_the_same_pairs(fitted, tmp_path):
+    copy = tmp_path / "copy.safetensors"
+    Network.of(fitted).calibration.into(fitted, copy)
+    assert main(["calibrate", str(copy), "jugs", "--pairs", str(PAIRS), "--refine", "icp"]) == 0
+    assert set(Network.of(copy).calibration.maps) == {"none", "icp"}
+    assert main(["calibrate", str(copy), "jugs", "--pairs", str(PAIRS + 1), "--refine", "icp"]) == 0
+    assert set(Network.of(copy).calibration.maps) == {"icp"}
+
+
+def test_a_pair_without_a_shape_has_no_confidence(fitted):
+    found = bitr.assemble(np.random.default_rng(0).normal(size=(5, 3)), np.eye(4, 3) * 2, model=fitted)
+    assert found.degenerate
+    assert found.confidence is None
+
+
+def test_a_model_of_a_run_sees_as_many_points_as_in_training(plain, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    bitr.save(bitr.load(plain), run)
+    pair = dataset("jugs", "test")[0]
+    x, y = pair.source, pair.reference
+    (run / "config.toml").write_text("[data]\nname = 'jugs'\npoints = 32\n")
+    network = Network.of(run)
+    assert len(answer(x, y, network, Settings()).source.points) == 32
+    assert len(answer(x, y, network, Settings(budget=12)).source.points) == 12
+    assert len(answer(x, y, Network.of(plain), Settings()).source.points) == len(x.points)
+
+
+def test_a_folder_that_has_the_name_of_shipped_weights_adds_nothing_to_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "default").mkdir()
+    (tmp_path / "default" / "config.toml").write_text("[data]\nname = 'jugs'\npoints = 15\n")
+    assert Network.of("default").points is None

@@ -17,6 +17,7 @@ from bitr.data.poses import pose
 from bitr.data.write import write_pairs
 from bitr.evaluation.evaluate import evaluate as evaluate_method
 from bitr.evaluation.method import Method
+from bitr.evaluation.report import Repeated
 from bitr.refine import REFINEMENTS
 from bitr.refine.refinement import left
 from tests.app.parsed import Parsed
@@ -179,7 +180,9 @@ def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
         return pose(turn, np.zeros(3)) @ pair.ref_from_src
 
     job = evaluate_job.Job(str(own_pairs), "test", 0, None, None, None, "none", False, None)
-    scene = evaluate_job._median_pair(evaluate_method(Method("turned", solve), job.pairs(0)), job)
+    none = Method("none", lambda pair: np.full((4, 4), np.nan))
+    samplings = tuple(evaluate_method(each, job.pairs(0)) for each in (none, Method("turned", solve)))
+    scene = evaluate_job._median_pair(Repeated("turned", samplings), job)
     assert scene.title == "pair 2"
     np.testing.assert_allclose(scene.transformation, solve(job.pairs(0)[2]), atol=1e-12)
 
@@ -283,3 +286,9 @@ def test_plots_without_matplotlib_are_refused_before_any_work(evaluate, own_pair
     monkeypatch.setattr(evaluate_job, "find_spec", lambda name: None)
     refused(evaluate("default", own_pairs, "-o", tmp_path / "out"), "bitr[viz]")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_page_may_go_into_the_folder_that_the_command_makes(evaluate, own_pairs, weights, tmp_path):
+    folder = tmp_path / "results"
+    assert evaluate(weights, own_pairs, "--limit", 1, "-o", folder, "--html", folder / "page.html")[0] == 0
+    assert (folder / "page.html").is_file()

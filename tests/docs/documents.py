@@ -58,3 +58,9 @@ def mentions(path: Path) -> list[str]:
     text = FENCE.sub("", path.read_text(encoding="utf-8"))
     inline = re.findall(r"`(bitr [^`]+)`", text)
     return [" ".join(each.split()) for each in inline] + re.findall(r"^    (bitr .+)$", text, re.MULTILINE)
+
+
+def other_mentions(path: Path) -> list[list[str]]:
+    """Lines inside sentences that start another program: ``python -m benchmarks.so2``, ``make docs``."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    return [shlex.split(each) for each in re.findall(r"`((?:python|make|pip install|torchrun) [^`]+)`", text)]

@@ -17,6 +17,7 @@ from tests.docs.documents import (
     arguments_of_bitr,
     command_lines,
     mentions,
+    other_mentions,
     python_of,
 )
 from tests.docs.stand_ins import make_stand_ins
@@ -74,6 +75,12 @@ def test_commands_inside_sentences_exist_with_their_options(path):
         known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
         used = re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", " ".join(words))
         assert set(used) <= known, f"{mention}: {set(used) - known}"
+
+
+@each_document
+def test_other_programs_inside_sentences_can_be_started(path):
+    for words in other_mentions(path):
+        check_other_program(words)
 
 
 @each_document

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bitr.data.poses import inverse, pose
+from bitr.data.poses import inverse, pose, random_pose
 from bitr.hypotheses import Nearness, merged, ranked
-from tests.hypotheses.shapes import cyclic, solid
+from tests.hypotheses.shapes import SOLIDS, cyclic, dihedral, solid
 
 X = solid("cube", 0)
 NEAR = Nearness.of(X - X.mean(0), X - X.mean(0))
@@ -80,3 +80,54 @@ def test_a_swap_inverts_the_poses_and_keeps_their_weights():
     assert np.allclose(found.weights, swapped.weights)
     gap = np.abs(inverse(found.poses)[:, None] - swapped.poses).max((2, 3))
     assert gap.min(1).max() < 1e-12
+
+
+FIFTHS = np.stack([pose(r, np.zeros(3)) for r in cyclic(5)])
+
+
+@pytest.mark.parametrize("step", range(1, 5))
+@pytest.mark.parametrize("most", [2, 3, 64])
+def test_a_swap_inverts_the_first_pose_and_keeps_all_weights_however_few_are_asked_for(most, step):
+    """Also where two proposals agree up to a turn of which the inverse might come back and not itself."""
+    rng = np.random.default_rng(0)
+    g, other = random_pose(rng, 0.3), random_pose(rng, 0.3)
+    poses, fitness = np.stack([g, g @ FIFTHS[step], other]), [0.3, 0.3, 0.35]
+    found = ranked(poses, fitness, FIFTHS, NONE, NEAR, most)
+    swapped = ranked(inverse(poses), fitness, NONE, FIFTHS, NEAR, most)
+    assert found.proposal[0] == swapped.proposal[0] == 0  # two votes
+    assert np.allclose(inverse(found.poses[:1])[0], swapped.poses[0])
+    assert np.allclose(found.weights, swapped.weights)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 8])
+def test_fewer_are_the_first_of_more_with_weights_in_the_same_proportions(most):
+    """Of two poses of which one has 9 images, and the other 3."""
+    few, many = (ranked(turned(90, 0), [0.3, 0.2], THIRDS, THIRDS, NEAR, k) for k in (most, 64))
+    assert len(many.poses) == 12
+    assert np.array_equal(few.poses, many.poses[:most])
+    assert few.proposal == many.proposal[:most]
+    assert np.allclose(few.weights, many.weights[:most] / many.weights[:most].sum())
+
+
+def test_of_two_alike_pieces_a_pose_that_takes_symmetries_to_symmetries_comes_first():
+    """The other one fits a little better, but has three times as many images."""
+    found = ranked(turned(90, 0), [0.3, 0.2], THIRDS, THIRDS, NEAR, 64)
+    assert found.proposal[0] == 1
+    assert found.weights[0] == pytest.approx(found.weights[-1] * 3 * 0.21 / 0.31)
+    assert len(found.poses) == 3 + 9
+
+
+@pytest.mark.parametrize("most", [2, 7, 64])
+def test_a_swap_keeps_order_and_weights_where_both_pieces_are_symmetric(most):
+    """Of two cubes and others, with poses that are right, that agree, and that are anywhere."""
+    rng = np.random.default_rng(0)
+    cube = sorted(SOLIDS["cube"][1], key=lambda r: -np.trace(r))  # the identity first
+    groups = [np.stack([pose(r, np.zeros(3)) for r in turns]) for turns in (cube, dihedral(3), cyclic(5))]
+    for x, y in [(x, y) for x in groups for y in groups]:
+        poses, fitness = np.stack([random_pose(rng, 0.3) for _ in range(4)]), rng.random(4).tolist()
+        poses[2], poses[3, :3, :3] = y[-1] @ poses[0] @ x[1], np.eye(3)
+        found = ranked(poses, fitness, x, y, NEAR, most)
+        swapped = ranked(inverse(poses), fitness, y, x, NEAR, most)
+        assert found.proposal == swapped.proposal
+        assert 2 not in found.proposal
+        assert np.allclose(found.weights, swapped.weights)

@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from bitr.app.confidence import Signals, signals_of
 from bitr.app.fitness import Fit, fit
 from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.app.settings import BUDGET, Settings
 from bitr.data.piece import Piece, as_cloud, as_piece, with_features
 from bitr.data.poses import acted
 from bitr.errors import InputError
@@ -34,7 +34,6 @@ class Answer:
     """What the model saw of it, as of the reference."""
     reference: Geometry
     solution: Solution
-    proposals: Proposals
     symmetries: tuple[Symmetries, Symmetries]
     """Of the source and of the reference."""
     hypotheses: Ranked
@@ -45,6 +44,8 @@ class Answer:
     """Of the answer, where it was asked for."""
     before: Fit
     """Of the model's own pose."""
+    refined: Fit
+    """Of the answer before it was separated."""
     after: Fit
     """Of the answer."""
 
@@ -54,16 +55,20 @@ class Answer:
 
     @property
     def signals(self) -> Signals | None:
-        """What tells how likely the answer is right; None where it is not the model's own pose, refined."""
+        """What tells how likely the answer is right; None where it is not the model's own pose, refined.
+
+        Of the answer before it was separated, as those that confidences are fitted on.
+        """
         if self.hypotheses.proposal[0] != 0:
             return None
         x, y = self.source.points, self.reference.points
-        return signals_of(self.solution, self.pose, x, y, self.before, self.after)
+        return signals_of(self.solution, self.refinement.pose, x, y, self.before, self.refined)
 
 
 def answer(source: Geometry, reference: Geometry, network: Network, settings: Settings) -> Answer:
     """One hypothesis is the model's own pose, refined; of several, the best may be another."""
-    pieces = [as_piece(side, settings.budget, settings.seed) for side in (source, reference)]
+    budget = settings.budget or network.points or BUDGET
+    pieces = [as_piece(side, budget, settings.seed) for side in (source, reference)]
     x, y = with_features(pieces[0], pieces[1], network.model.config)
     solution = _solve(x, y, network.model)
     several = settings.hypotheses > 1
@@ -72,7 +77,7 @@ def answer(source: Geometry, reference: Geometry, network: Network, settings: Se
     found = _Search(pieces[0], pieces[1], x, y, settings)
     shapes = symmetries(x.points), symmetries(y.points)
     chosen, refinement = found.several(proposed, shapes) if several else found.one(proposed.poses[0])
-    separation = None
+    refined, separation = found.fit(refinement.pose), None
     if settings.separate:
         freed = [separate(source, reference, pose) for pose in chosen.poses]
         chosen, separation = replace(chosen, poses=np.stack([each.pose for each in freed])), freed[0]
@@ -80,13 +85,13 @@ def answer(source: Geometry, reference: Geometry, network: Network, settings: Se
         x,
         y,
         solution,
-        proposed,
         shapes,
         chosen,
         refinement,
         separation,
         found.fit(proposed.poses[0]),
-        found.fit(chosen.poses[0]),
+        refined,
+        refined if separation is None else found.fit(separation.pose),
     )
 
 
@@ -123,7 +128,9 @@ class _Search:
         refined = [self.refine(pose) for pose in proposed.poses]
         poses = np.stack([refinement.pose for refinement in refined])
         fitness = [self.fit(pose).fitness for pose in poses]
-        chosen = ranked(poses, fitness, shapes[0].listed(most), shapes[1].listed(most), nearness, most)
+        for kind, value in zip(proposed.kinds, fitness, strict=True):
+            log.info("fitness %.3f: %s", value, kind)
+        chosen = ranked(poses, fitness, shapes[0].listed(), shapes[1].listed(), nearness, most)
         first = chosen.proposal[0]
         assert first is not None  # what symmetries make of a proposal comes after it
         ended = [

@@ -24,13 +24,14 @@ def assemble(
     refine: str = "none",
     hypotheses: int = 1,
     separate: bool = False,
-    budget: int = 1000,
+    budget: int | None = None,
     seed: int = 0,
 ) -> Assembly:
     """The motion that takes the source onto the reference.
 
     Both may be paths, (n, 3) or (n, 6) arrays or tensors, Open3D or trimesh objects. The model, its name or
-    its path says which weights; ``budget`` is how many points of each cloud the model sees; ``refine`` is a
+    its path says which weights; ``budget`` is how many points of each cloud the model sees (as many as in
+    training where that is known, else 1,000); ``refine`` is a
     name of ``bitr.refine.REFINEMENTS``; ``hypotheses`` is how many poses to return at most; ``separate``
     brings pieces apart that reach into each other, which takes closed meshes or normals that point outwards.
     Like the model, the whole moves with the pieces: moving, swapping or scaling the inputs moves, inverts or
@@ -54,7 +55,7 @@ def assemble_geometries(
     doubt = doubts(found.source.points, found.reference.points, found.symmetries, gap)
     return Assembly(
         transformation=found.pose,
-        confidence=network.confidence(settings.refine, found.signals),
+        confidence=None if doubt.degenerate else network.confidence(settings.refine, found.signals),
         hypotheses=tuple(map(Hypothesis, ranked.poses, ranked.weights.tolist())),
         fitness=found.after.fitness,
         inlier_rmse=found.after.inlier_rmse,

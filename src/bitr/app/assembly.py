@@ -29,7 +29,8 @@ class Assembly:
 
     transformation: Float64[np.ndarray, "4 4"]
     confidence: float | None
-    """Chance from 0 to 1 that the pose is right; None for weights that come without a calibration."""
+    """Chance from 0 to 1 that the pose is right. None for weights without a calibration for this refinement,
+    for a degenerate pair, and where of several hypotheses another than the model's own comes first."""
     hypotheses: tuple[Hypothesis, ...]
     """Best first; those of a symmetric piece that differ by a symmetry have equal weights."""
     fitness: float

@@ -91,14 +91,18 @@ def made_with(pairs: Sequence[Pair], network: Network, settings: Settings) -> di
     return {
         "bitr": version("bitr"),
         **asdict(settings),
-        "weights": _digest_of_weights(network),
+        "weights": _digest_of(network),
         "pairs": hashlib.sha256(json.dumps([asdict(p) for p in pairs]).encode("ascii")).hexdigest(),
     }
 
 
-def _digest_of_weights(network: Network) -> str:
-    digest = hashlib.sha256(json.dumps(network.model.config.to_dict(), sort_keys=True).encode("ascii"))
-    for name, value in sorted(network.model.state_dict().items()):
-        digest.update(name.encode("ascii"))
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+def _digest_of(network: Network) -> str:
+    """Of the weights and of what comes with them."""
+    told = [network.model.config.to_dict(), network.points]
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode("ascii"))
+    digest.update(b"" if network.calibration is None else network.calibration.to_json().encode("ascii"))
+    for model in [network.model] if network.last is None else [network.model, network.last]:
+        for name, value in sorted(model.state_dict().items()):
+            digest.update(name.encode("ascii"))
+            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

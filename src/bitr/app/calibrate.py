@@ -20,7 +20,6 @@ from bitr.data import AssemblyPair, dataset
 from bitr.data.registry import HOMES
 from bitr.errors import InputError
 from bitr.evaluation.metrics.reliability import Reliability, auroc, reliability
-from bitr.evaluation.model_method import thinned
 from bitr.evaluation.right import is_right
 
 FOLDS = 5
@@ -76,13 +75,12 @@ def answers_of(
     modes: Iterable[str],
     progress: Callable[[int, int], None],
 ) -> dict[str, Answers]:
-    """Every pair assembled with every refinement, on points thinned as in training where that is known."""
+    """Every pair assembled with every refinement, as ``bitr assemble`` does."""
     total, settings = sum(map(len, samplings)), {mode: Settings(refine=mode) for mode in modes}
     rows: dict[str, list[tuple[Float64[np.ndarray, " s"], bool]]] = {mode: [] for mode in settings}
     for done, pair in enumerate(chain.from_iterable(samplings)):
-        seen = pair if network.points is None else thinned(pair, network.points)
         for mode, setting in settings.items():
-            found = answer(seen.source, seen.reference, network, setting)
+            found = answer(pair.source, pair.reference, network, setting)
             if found.signals is None:
                 raise InputError(f"{network.name}: its key points have no votes to tell how sure it is")
             rows[mode].append((found.signals.features(), is_right(pair, found.pose)))

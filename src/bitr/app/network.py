@@ -11,7 +11,7 @@ from bitr.app.calibration import Calibration
 from bitr.app.confidence import Signals
 from bitr.errors import InputError
 from bitr.model import BITR, BITRConfig, FrozenBITR
-from bitr.model.checkpoint import load, with_weights
+from bitr.model.checkpoint import find, load, with_weights
 
 log = logging.getLogger("bitr")
 
@@ -37,14 +37,11 @@ class Network:
         """
         if isinstance(model, BITR):
             return cls(model, "BITR")
-        loaded, folder = load(model), Path(model)
-        return cls(
-            _frozen(loaded),
-            os.fspath(model),
-            Calibration.of(model),
-            _last(loaded.config, folder),
-            _points(folder),
-        )
+        loaded, name, calibration = _frozen(load(model)), os.fspath(model), Calibration.of(model)
+        folder = find(model).parent
+        if folder != Path(model):  # a file alone, or weights that come with bitr
+            return cls(loaded, name, calibration)
+        return cls(loaded, name, calibration, _last(loaded.config, folder), _points(folder))
 
     def confidence(self, refine: str, signals: Signals | None) -> float | None:
         """Chance from 0 to 1 that an answer with these signals is right; None where nothing tells."""
@@ -63,10 +60,10 @@ def _last(config: BITRConfig, folder: Path) -> BITR | None:
 
     try:
         data, _ = state.newest(folder / "checkpoints")
+        return None if data is None else _frozen(with_weights(config, state.last_weights(data), folder))
     except InputError as error:
         log.warning("%s; going on without the last weights", error)
         return None
-    return None if data is None else _frozen(with_weights(config, state.last_weights(data), folder))
 
 
 def _points(folder: Path) -> int | None:

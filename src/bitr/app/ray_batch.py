@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class Worker:
     """A process of the cluster, with its own model; pairs and rows travel as JSON."""
 
     def __init__(self, path: str, name: str, settings: Settings) -> None:
-        self.network, self.settings = Network(Network.of(path).model, name), settings
+        self.network, self.settings = replace(Network.of(path), name=name), settings
 
     def __call__(self, item: dict[str, Any]) -> dict[str, str]:
         row = solve_pair(Pair(**json.loads(item["pair"])), self.network, self.settings)

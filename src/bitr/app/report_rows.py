@@ -34,6 +34,6 @@ def report_rows(
     pair = AssemblyPair(source, reference, np.eye(4), "pair")  # its own answer is not looked at
     rng = np.random.default_rng(settings.seed)
     laws = law_errors_on(Method(network.name, solve), pair, assembly.transformation, rng)
-    told = ", ".join(f"{name} {value}" for name, value in asdict(settings).items())
+    told = ", ".join(f"{name} {value}" for name, value in asdict(settings).items() if value is not None)
     unknown = [("confidence", NOT_KNOWN)] if assembly.confidence is None else []
     return [*unknown, as_row(laws), ("settings", told)]

@@ -9,6 +9,8 @@ from bitr.errors import InputError
 from bitr.refine import REFINEMENTS
 
 LIMITS = {"hypotheses": (1, 64), "budget": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
+BUDGET = 1000
+"""Where it is not known how many points a model saw in training."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,8 @@ class Settings:
     """How many poses to return at most."""
     separate: bool = False
     """Whether pieces that reach into each other are brought apart, at the end."""
-    budget: int = 1000
-    """Points of each cloud that the model sees."""
+    budget: int | None = None
+    """Points of each cloud that the model sees; None is as many as in training, or ``BUDGET``."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -30,5 +32,7 @@ class Settings:
             raise InputError(f"refine = {self.refine!r}: expected one of {', '.join(REFINEMENTS)}")
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
+            if value is None and name == "budget":
+                continue
             if not isinstance(value, int) or not least <= value <= most:
                 raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")

@@ -42,7 +42,12 @@ Separate = Annotated[
         "normals point outwards.",
     ),
 ]
-Budget = Annotated[int, typer.Option(help="Points of each cloud that the model sees.")]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        help="Points of each cloud that the model sees; by default as many as in training, or 1000."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Of the sampling of meshes and of very large clouds.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Html = Annotated[Path | None, typer.Option(help="Write a report that opens in any browser.")]
@@ -73,7 +78,7 @@ def run(
     refine: Refine = "none",
     hypotheses: Hypotheses = 1,
     separate: Separate = False,
-    budget: Budget = 1000,
+    budget: Budget = None,
     seed: Seed = 0,
     json: Json = False,
     html: Html = None,

@@ -35,7 +35,9 @@ Count = Annotated[
 Refine = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="none|icp|ot", help="May be given several times; by default all, each with its own fit."
+        metavar="none|icp|ot",
+        help="May be given several times; by default all, each with its own fit. Fits of others stay if they "
+        "are of the same pairs.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Of the first sampling; the others count up from it.", min=0)]

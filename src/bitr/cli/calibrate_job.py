@@ -68,6 +68,9 @@ class Job:
         network = Network.of(self.model)
         answers, origin = self._answers(network, on_pair)
         calibration, checks = calibrate(origin, answers)
+        known = network.calibration
+        if known is not None and known.origin == origin:  # maps of other refinements stay
+            calibration = replace(calibration, maps={**known.maps, **calibration.maps})
         calibration.into(self.model, target)
         return Report(self.model, origin, checks, target)
 

@@ -109,7 +109,7 @@ def run(
         from bitr.cli.evaluate_page import check_page, write_page
 
         check_folder(output, force=force)
-        check_page(html, force=force)
+        check_page(html, output, force=force)
         check_refinement(refine)
         job = Job(given[-1], split, seed, samplings, limit, budget, refine, perturb, data_root)
         report = job.scored(predictions, on_row) if predictions else job.measured(given[0], on_row)

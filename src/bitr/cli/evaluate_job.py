@@ -23,6 +23,7 @@ from bitr.evaluation.method import Method
 from bitr.evaluation.model_method import as_trained, model_method
 from bitr.evaluation.perturbations import PERTURBATIONS, under
 from bitr.evaluation.predictions import evaluate_predictions
+from bitr.evaluation.ranking import ranked
 from bitr.evaluation.refined import refined
 from bitr.evaluation.report import Repeated, Report
 from bitr.files import check_target, whole_file
@@ -155,16 +156,15 @@ def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
     figures.rotation_histogram(folder / HISTOGRAM, errors, force=force)
     figures.recall_curve(folder / RECALL, errors, force=force)
-    write_png(folder / EXAMPLE, _median_pair(report.rows[0].samplings[0], job), force=force)
+    write_png(folder / EXAMPLE, _median_pair(report.rows[0], job), force=force)
     return [folder / name for name in (JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE)]
 
 
-def _median_pair(evaluation: Evaluation, job: Job) -> Scene:
+def _median_pair(row: Repeated, job: Job) -> Scene:
     """The pair whose Δr is in the middle: neither the best nor the worst is what to expect."""
-    degrees = evaluation.values("rotation_error_deg")
-    order = np.argsort(degrees)  # NaN comes last
-    index = int(order[np.count_nonzero(~np.isnan(degrees)) // 2])
-    pair, pose = job.pairs(0)[index], evaluation.scores[index].transformation
+    answered = [each for each in ranked(row) if each.score.transformation is not None]
+    median = answered[len(answered) // 2]
+    pair, pose = job.pairs(median.sampling)[median.number], median.score.transformation
     assert pose is not None
     source, reference = (as_points(side, MOST_SHOWN, seed=0).points for side in (pair.source, pair.reference))
     return Scene(source, reference, pose, title=pair.id)

@@ -17,7 +17,6 @@ from bitr.cli.text import one_line
 from bitr.data import AssemblyPair
 from bitr.errors import InputError
 from bitr.evaluation.laws import as_row, law_errors_on
-from bitr.evaluation.model_method import thinned
 from bitr.evaluation.ranking import Ranked, ranked, spread
 from bitr.evaluation.report import Report
 from bitr.files import check_target, whole_file
@@ -32,14 +31,15 @@ MOST_TRIED = 3
 log = logging.getLogger("bitr")
 
 
-def check_page(path: Path | None, *, force: bool) -> None:
-    """Raise when the page cannot be written, before any work is done for it."""
+def check_page(path: Path | None, folder: Path | None, *, force: bool) -> None:
+    """Raise when the page cannot be written, before any work is done for it; ``folder`` will be there."""
     if path is None:
         return
     if path.suffix.lower() not in SUFFIXES:
         found = path.suffix or "file without a suffix"
         raise InputError(f"{path}: --html writes no {found}, expected one of {' '.join(SUFFIXES)}")
-    check_target(path, force=force)
+    if folder is None or path.parent != folder or folder.exists():
+        check_target(path, force=force)
 
 
 def write_page(path: Path, report: Report, job: Job, checkpoint: str | None, *, force: bool) -> None:
@@ -74,9 +74,8 @@ def _example(ranked: Ranked, pair: AssemblyPair, job: Job, network: Network | No
 
 
 def _confidence(pair: AssemblyPair, job: Job, network: Network) -> str:
-    """What ``bitr assemble`` says of the pair, on points thinned as in training where that is known."""
+    """What ``bitr assemble`` says of the pair."""
     if network.calibration is None:
         return NOT_KNOWN
-    seen = pair if network.points is None else thinned(pair, network.points)
-    found = assemble_geometries(seen.source, seen.reference, network, Settings(job.refine)).confidence
+    found = assemble_geometries(pair.source, pair.reference, network, Settings(job.refine)).confidence
     return NOT_KNOWN if found is None else f"{found:.0%}, by bitr assemble"

@@ -35,8 +35,20 @@ Root = Annotated[
         "--data-root", help="The folder of data sets; by default what the variable BITR_DATA names."
     ),
 ]
-Model = Annotated[str, typer.Option(help="Name of weights that come with bitr, or path of a checkpoint.")]
-Budget = Annotated[int, typer.Option(help="Points of each cloud that the model sees.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of weights that come with bitr, or path of a checkpoint; by default those that come with "
+        "bitr, and with --results those that were evaluated."
+    ),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        help="Points of each cloud that the model sees; by default 1000, and with --results as many as were "
+        "evaluated."
+    ),
+]
 Host = Annotated[
     str,
     typer.Option(help="Address to serve on; any but 127.0.0.1 lets others see the pieces."),
@@ -52,8 +64,8 @@ def run(
     pieces: Pieces = None,
     results: Results = None,
     data_root: Root = None,
-    model: Model = "default",
-    budget: Budget = 1000,
+    model: Model = None,
+    budget: Budget = None,
     host: Host = "127.0.0.1",
     port: Port = 8080,
     open: Open = False,
@@ -74,13 +86,17 @@ def run(
         from bitr.viewer.gallery import Gallery
         from bitr.viewer.viewer import Viewer
 
-        Settings(budget=budget)
+        budget = None if budget is None else Settings(budget=budget).budget
         if results is not None:
-            shown: Gallery | tuple[Geometry, Geometry] = Gallery(results, data_root)
+            shown: Gallery | tuple[Geometry, Geometry] = (gallery := Gallery(results, data_root))
+            gallery.check()
+            model, budget, refine = model or gallery.checkpoint, budget or gallery.budget, gallery.refine
         else:
             source, reference = files or (SOURCE, REFERENCE)
             shown = read(source), read(reference)
-        viewer = Viewer(Network.of(model), shown, host=host, port=port, budget=budget)
+            budget, refine = budget or Settings.budget, Settings.refine
+        network = Network.of(model or "default")
+        viewer = Viewer(network, shown, host=host, port=port, budget=budget, refine=refine)
     with viewer, session(True) if verbose else nullcontext():
         _serve(viewer, open)
 

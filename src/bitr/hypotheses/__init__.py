@@ -1,6 +1,6 @@
 """Several poses for one pair: what the model holds possible, and what the shapes' symmetries allow."""
 
-from bitr.hypotheses.orbit import Nearness, orbit
+from bitr.hypotheses.orbit import Nearness, Orbit
 from bitr.hypotheses.proposals import Proposals, proposals
 from bitr.hypotheses.ranking import Ranked, merged, ranked
 from bitr.hypotheses.symmetry import Symmetries, symmetries
@@ -8,12 +8,12 @@ from bitr.hypotheses.words import described
 
 __all__ = [
     "Nearness",
+    "Orbit",
     "Proposals",
     "Ranked",
     "Symmetries",
     "described",
     "merged",
-    "orbit",
     "proposals",
     "ranked",
     "symmetries",

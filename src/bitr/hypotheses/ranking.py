@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.hypotheses.orbit import Nearness, Poses, orbit
+from bitr.hypotheses.orbit import Nearness, Orbit, Poses
 
 FLOOR = 0.01
 """Added to every fitness: poses of pieces that nowhere meet still have a weight."""
@@ -28,15 +28,15 @@ class Ranked:
 class _Assembly:
     """One way to put the pieces together: poses that symmetries of the pieces cannot tell apart."""
 
-    poses: Poses
+    orbit: Orbit
     proposal: int
-    """The first of the poses is this one."""
+    """The first of the orbit is this one."""
     fitness: float
     votes: int = 1
 
     def weight(self) -> float:
-        """Of each pose."""
-        return self.votes * (self.fitness + FLOOR) / len(self.poses)
+        """Of each pose, whether or not all come back."""
+        return self.votes * (self.fitness + FLOOR) / self.orbit.size
 
 
 def ranked(
@@ -45,24 +45,27 @@ def ranked(
     """Proposed poses that agree up to symmetries are one assembly, and share its weight with their images.
 
     An assembly weighs its fitness times the number of proposals that agree on it, and every pose of it the
-    same. The first pose proposed stands for its assembly; of the others, the one that fits best.
+    same. The first pose proposed stands for its assembly; of the others, the one that fits best. Only at the
+    end it matters how many are asked for: fewer are the first of more, with weights in the same proportions.
     """
     found: list[_Assembly] = []
     for i in [0, *sorted(range(1, len(poses)), key=lambda i: -fitness[i])]:
         for number, known in enumerate(found):
-            if nearness.gaps(known.poses, poses[i]).min() <= 1:
+            if known.orbit.has(poses[i]):
                 found[number] = replace(known, votes=known.votes + 1)
                 break
         else:
-            found.append(_Assembly(orbit(poses[i], source, reference, nearness, most), i, fitness[i]))
-    found.sort(key=lambda assembly: -assembly.weight())
-    weights = np.concatenate([[assembly.weight()] * len(assembly.poses) for assembly in found])[:most]
-    proposal = [known.proposal if i == 0 else None for known in found for i in range(len(known.poses))]
-    return Ranked(
-        np.concatenate([assembly.poses for assembly in found])[:most],
-        weights / weights.sum(),
-        tuple(proposal[:most]),
-    )
+            found.append(_Assembly(Orbit.of(poses[i], source, reference, nearness), i, fitness[i]))
+    found = sorted(found, key=lambda assembly: -assembly.weight())[:most]
+    images = [assembly.orbit.images(most) for assembly in found]
+    counts = [len(each) for each in images]
+    weights = np.repeat([assembly.weight() for assembly in found], counts)[:most]
+    proposal = [
+        known.proposal if i == 0 else None
+        for known, count in zip(found, counts, strict=True)
+        for i in range(count)
+    ]
+    return Ranked(np.concatenate(images)[:most], weights / weights.sum(), tuple(proposal[:most]))
 
 
 def merged(found: Ranked, nearness: Nearness) -> Ranked:

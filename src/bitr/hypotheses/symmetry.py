@@ -31,7 +31,7 @@ MANY_SIDED = np.radians(55)
 ENOUGH = 16
 """Turns of which all others of a group are products; of a cube's 23, any 16 will do."""
 STEPS_AROUND = 16
-"""Most turns about a round axis that are listed."""
+"""Turns about a round axis that are listed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +54,11 @@ class Symmetries:
     def trivial(self) -> bool:
         return len(self.motions) == 1 and self.axis is None
 
-    def listed(self, most: int) -> Float64[np.ndarray, "k 4 4"]:
-        """All of them; of a round cloud up to ``most`` turns about its axis, evenly spread, at most 16."""
+    def listed(self) -> Float64[np.ndarray, "k 4 4"]:
+        """All of them; of a round cloud 16 turns about its axis, evenly spread, times the others."""
         if self.axis is None or self.place is None:
             return self.motions
-        steps = min(most, STEPS_AROUND)
-        turns = about(self.axis, 2 * np.pi * np.arange(steps) / steps)
+        turns = about(self.axis, 2 * np.pi * np.arange(STEPS_AROUND) / STEPS_AROUND)
         around = np.stack([pose(turn, self.place - turn @ self.place) for turn in turns])
         return (around[:, None] @ self.motions).reshape(-1, 4, 4)
 
