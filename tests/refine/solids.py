@@ -74,6 +74,17 @@ def bumpy(seed: int, n: int = 400) -> Geometry:
     return Geometry(points, faces=faces, name=f"bumpy {seed}")
 
 
+def tube(radius: float = 1.0, around: int = 64, along: int = 20) -> Geometry:
+    """One wall that faces outwards, open at both ends, of height 2."""
+    turn, height = 2 * np.pi * np.arange(around) / around, np.linspace(-1, 1, along)
+    ring = np.stack([radius * np.cos(turn), radius * np.sin(turn)], axis=1)
+    points = np.concatenate([np.column_stack([ring, np.full(around, z)]) for z in height])
+    a = np.arange(around * (along - 1))
+    b = a - a % around + (a + 1) % around
+    lower, upper = np.stack([a, b, a + around], axis=1), np.stack([b, b + around, a + around], axis=1)
+    return Geometry(points, faces=np.concatenate([lower, upper]), name="tube")
+
+
 def joined(a: Geometry, b: Geometry) -> Geometry:
     """Both in one mesh, as they lie."""
     faces = np.concatenate([a.faces, b.faces + len(a.points)])

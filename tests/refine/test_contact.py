@@ -11,7 +11,7 @@ from bitr.errors import InputError
 from bitr.io import Geometry, sample_surface
 from bitr.refine import separate
 from bitr.refine.correction import Correction, inertia, shortest
-from tests.refine.solids import box, bumpy, larger, pushed, separation_laws, shifted
+from tests.refine.solids import box, bumpy, joined, larger, pushed, separation_laws, shifted, tube
 
 STACKED = shifted(0.1, 0.2, 0.95)
 """A box that stands 0.05 deep in another."""
@@ -136,6 +136,49 @@ def test_pieces_of_a_fracture_that_were_pushed_into_each_other_come_back(fractur
             assert left < 0.1
             assert found.depth_after < found.depth_before
     assert freed >= 2
+
+
+@pytest.mark.parametrize("behind", [0.05, 0.1, 0.15])
+def test_a_sheet_behind_a_sheet_is_not_inside(behind):
+    flat = np.random.default_rng(0).uniform(-1, 1, (1500, 3)) * [1, 1, 0]
+    up = np.tile([0.0, 0, 1], (1500, 1))
+    found = separate(Geometry(0.7 * flat, up), Geometry(flat, up), shifted(0, 0, -behind))
+    assert not found.moved
+    assert found.free
+    assert found.depth_before == 0
+
+
+@pytest.mark.parametrize("kind", [lambda g: g, cloud], ids=["mesh", "cloud"])
+def test_in_an_open_tube_nothing_is_told_until_its_wall_is_crossed(kind):
+    ball = larger(kind(bumpy(0)), 0.15)
+    for x in (0.0, 0.3, 0.6):
+        found = separate(ball, tube(), shifted(x, 0, 0))
+        assert not found.moved
+        assert not found.free
+        assert found.depth_before is None
+        assert "nowhere comes through it" in found.reason
+    start = shifted(1.1, 0, 0)
+    found = separate(ball, tube(), start)
+    assert found.moved
+    assert found.free
+    assert found.pose[0, 3] > 1.1
+    laws = separation_laws(ball, tube(), start)
+    assert max(laws.swap, laws.scale) < 1e-9
+
+
+def test_behind_a_triangle_there_is_no_inside():
+    """It cuts off a corner of the box by 0.29; behind it the box goes on for 1.44."""
+    triangle = Geometry(np.eye(3), faces=np.array([[0, 1, 2]]))
+    found = separate(triangle, box(), np.eye(4))
+    assert found.depth_before < 0.29
+
+
+def test_a_part_that_is_inside_out_does_not_make_its_surroundings_solid():
+    other = box(0.5, 0.5, 0.5).moved(shifted(4, 0, 0))
+    both = joined(box(), replace(other, faces=other.faces[:, ::-1]))
+    found = separate(box(0.4, 0.4, 0.4), both, shifted(3, 0, 0))
+    assert found.free
+    assert found.depth_before == 0
 
 
 def test_points_without_normals_tell_no_inside():

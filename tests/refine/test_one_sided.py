@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from benchmarks.refinement import laws_near, start_near, turn_between
 
+from bitr.errors import InputError
 from bitr.refine import Refinement, one_sided_icp
 from tests.refine.cases import overlapping
 
@@ -41,3 +42,14 @@ def test_threads_give_the_same_pose():
         one_sided_icp(pair.source.points, pair.reference.points, start, threads=threads) for threads in (1, 2)
     )
     np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+def test_what_cannot_be_done_is_refused():
+    cloud, same = overlapping(0).source.points, np.ones((5, 3))
+    broken = np.where(np.arange(len(cloud))[:, None] == 7, np.nan, cloud)
+    with pytest.raises(InputError, match="all at one place"):
+        one_sided_icp(same, same, np.eye(4))
+    with pytest.raises(InputError, match="reference: is empty or not finite"):
+        one_sided_icp(cloud, broken, np.eye(4))
+    with pytest.raises(InputError, match="kind = 'point': expected one of plane, gicp"):
+        one_sided_icp(cloud, cloud, np.eye(4), "point")

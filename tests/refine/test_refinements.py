@@ -5,14 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks.refinement import laws_near, outcomes, start_near, turn_between
+from scipy.spatial.transform import Rotation
 
 from bitr.data import dataset
 from bitr.data.generated import ShapesConfig, shapes
+from bitr.data.poses import pose
 from bitr.data.transforms import add_outliers, both
 from bitr.errors import InputError
+from bitr.io import sample_surface
 from bitr.refine import REFINEMENTS, Refinement, icp, none, ot
+from bitr.refine.frame import Frame
 from bitr.refine.search import refined
 from tests.refine.cases import halves, overlapping
+from tests.refine.solids import box
 
 METHODS = pytest.mark.parametrize(("refine", "pairs"), [(icp, 4), (ot, 2)], ids=["icp", "ot"])
 
@@ -102,15 +107,36 @@ def test_a_pose_that_is_left_is_the_one_that_came_in(refine, pairs):
 
 
 def test_a_search_that_loses_its_start_is_not_believed():
-    """A whole shape and itself, where the search pretends to end half a turn away."""
-    cloud = overlapping(0).source.points
-    away = np.eye(4)
-    away[:2, :2] *= -1
-    centered = cloud - cloud.mean(0)
-    found = refined(centered, centered, away, lambda x, y, start: (np.eye(4), 1))
-    assert not found.moved
-    assert found.pose is away
-    assert "after a turn by 180 degrees" in found.reason
+    """Unless much overlaps where it ends: here at the truth, from 60 degrees off."""
+    for keep, moved in ((0.5, False), (0.9, True)):
+        pair = overlapping(1, keep)
+        start, frame = start_near(pair, 60, np.random.default_rng(0)), Frame.of(*pair_points(pair))
+        end = frame.inside(pair.ref_from_src)
+        found = refined(*pair_points(pair), start, lambda x, y, start, end=end: (end, 1))
+        assert found.moved == moved
+        assert (found.overlap > 0.5) == moved
+        assert moved or found.pose is start
+        assert moved or "after a turn by 60 degrees" in found.reason
+
+
+def pair_points(pair):
+    return pair.source.points, pair.reference.points
+
+
+@METHODS
+@pytest.mark.parametrize("degrees", [44, 50])
+def test_whole_shapes_come_together_from_far(refine, pairs, degrees):
+    """Samples of a cube: it looks the same after a quarter turn, so half of that is as far as can be."""
+    tilt = np.radians(degrees) * np.array([0.6, 0.0, 0.8])
+    start = pose(Rotation.from_rotvec(tilt).as_matrix(), np.zeros(3))
+    x, y = (sample_surface(box(), 600, seed).points for seed in (0, 1))
+    found = refine(x, y, start)
+    assert found.moved
+    assert found.overlap > 0.5
+    ways = [
+        turn_between(found.pose, pose(turn, np.zeros(3))) for turn in Rotation.create_group("O").as_matrix()
+    ]
+    assert min(ways) < 2
 
 
 @METHODS

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bitr.io import sample_surface
+from bitr.io import Geometry, sample_surface
+from bitr.refine.crossing import crossing
 from bitr.refine.oriented import oriented
 from bitr.refine.shell import Shell, is_closed, volume
 from bitr.refine.shells import Shells
@@ -89,6 +90,49 @@ def test_overlapping_parts_are_one_solid_and_a_hollow_is_outside():
     assert np.allclose(Shells.of(hollow.points, hollow.faces).signed(asked).distance, [0.25, -0.1])
 
 
+def inside_out(geometry):
+    return replace(geometry, faces=geometry.faces[:, ::-1])
+
+
+def depths(geometry, *places):
+    found = Shells.of(geometry.points, geometry.faces).signed(np.array(places))
+    return found.distance
+
+
+def test_a_part_that_is_inside_out_and_in_no_other_is_turned():
+    """Also where it reaches into another, as a handle does, and beside a hollow that stays one."""
+    away, through = box().moved(shifted(3, 0, 0)), box().moved(shifted(0.8, 0, 0))
+    asked = [[0.0, 0, 0], [1.5, 0, 0], [3, 0, 0]]
+    assert np.allclose(depths(joined(box(), inside_out(away)), *asked), [-0.5, 1, -0.5])
+    assert np.allclose(depths(joined(box(2, 2, 2), inside_out(away)), *asked), [-1, 0.5, -0.5])
+    assert np.allclose(depths(joined(box(), inside_out(through)), [0.4, 0, 0], [0.9, 0, 0]), [-0.1, -0.4])
+    hollow = joined(joined(box(), inside_out(box(0.5, 0.5, 0.5))), inside_out(away))
+    assert np.allclose(depths(hollow, *asked), [0.25, 1, -0.5])
+    assert np.allclose(depths(inside_out(hollow), *asked), [0.25, 1, -0.5])
+    large = joined(hollow, inside_out(box(5, 5, 5).moved(shifted(9, 0, 0))))
+    assert np.allclose(depths(large, *asked, [9, 0, 0]), [0.25, 1, -0.5, -2.5])
+
+
+def test_a_hollow_is_in_the_smallest_part_around_it():
+    """A ball in a hollow of a box, itself hollow."""
+    nested = [box(4, 4, 4), inside_out(box(3, 3, 3)), box(2, 2, 2), inside_out(box())]
+    whole = nested[0]
+    for part in nested[1:]:
+        whole = joined(whole, part)
+    assert np.allclose(
+        depths(whole, [0.0, 0, 0], [0.7, 0, 0], [1.2, 0, 0], [1.8, 0, 0]), [0.5, -0.2, 0.2, -0.2]
+    )
+
+
+def test_parts_without_a_volume_are_dropped():
+    """A triangle from both sides."""
+    sheet = Geometry(np.eye(3) + 2, faces=np.array([[0, 1, 2], [2, 1, 0]]))
+    assert Shells.of(sheet.points, sheet.faces) is None
+    assert Solid.of(sheet).inside is None
+    assert np.allclose(depths(joined(box(), sheet), [0.0, 0, 0], [0.4, 0, 0]), [-0.5, -0.1])
+    assert len(Shells.of(joined(box(), sheet).points, joined(box(), sheet).faces).shells) == 1
+
+
 def sphere(n, seed=0):
     points = np.random.default_rng(seed).normal(size=(n, 3))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
@@ -106,12 +150,31 @@ def test_oriented_points_of_a_sphere():
 
 
 def test_beyond_a_border_nothing_is_known():
-    """A square sheet that faces up: below its middle is inside, below and beside it is nowhere."""
+    """The upper half of a sphere: below its top is inside, beside its rim and below all of it is nowhere."""
+    height, turn = (np.arange(1500) + 0.5) / 1500, np.pi * (3 - np.sqrt(5)) * np.arange(1500)
+    level = np.sqrt(1 - height**2)
+    dome = np.stack([level * np.cos(turn), level * np.sin(turn), height], axis=1)
+    found = oriented(Surface.of(dome), dome).signed(
+        np.array([[0, 0, 0.8], [1.3, 0, -0.2], [0, 0, 1.1], [0, 0, -0.1]])
+    )
+    assert np.allclose(found.distance, [-0.2, np.inf, 0.1, np.inf], atol=0.01)
+
+
+def test_a_flat_sheet_has_no_inside():
     sheet = np.random.default_rng(0).random((1500, 3)) * [1, 1, 0]
     found = oriented(Surface.of(sheet), np.tile([0.0, 0, 1], (1500, 1))).signed(
-        np.array([[0.5, 0.5, -0.1], [1.3, 0.5, -0.1], [0.5, 0.5, 0.1]])
+        np.array([[0.5, 0.5, -0.1], [0.5, 0.5, 0.1]])
     )
-    assert np.allclose(found.distance, [-0.1, np.inf, 0.1])
+    assert np.allclose(found.distance, [np.inf, 0.1])
+
+
+def test_what_crosses_hangs_together_with_a_place_in_front():
+    """Two chains of places; the unknown one cuts the second off from what is in front."""
+    distance = np.array([-0.3, -0.1, 0.2, np.inf, -0.2, -0.1, 0.05])
+    neighbors = np.stack([np.arange(7), np.minimum(np.arange(7) + 1, 6)], axis=1)
+    found = crossing(distance, neighbors, 0.1)
+    assert found.tolist() == [True, True, True, False, False, False, False]
+    assert crossing(distance, neighbors, 0.01).tolist() == [True] * 3 + [False] + [True] * 3
 
 
 def test_normals_without_a_common_side_tell_nothing():

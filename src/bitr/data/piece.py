@@ -33,13 +33,18 @@ class Piece:
 
 
 def as_piece(geometry: Geometry, budget: int, seed: int) -> Piece:
-    """Meshes are sampled by area, large clouds drawn from evenly; then the farthest points are taken."""
+    """Meshes are sampled by area, large clouds drawn from evenly; then the farthest points are taken.
+
+    Of points at one place the first stays, with its normal and colour: copies would hide how far apart the
+    points are.
+    """
     log.info("choosing up to %d points of %s", budget, geometry.name)
     cloud = as_points(geometry, SAMPLES * budget, seed)
     dense = _rows(cloud, even_draw(len(cloud.points), CANDIDATES * budget, seed))
-    if len(dense.points) <= budget:
-        return Piece(dense, dense)
-    seen = _rows(dense, farthest_points(dense.points, budget))
+    if geometry.faces is None:
+        dense = _rows(dense, np.sort(np.unique(dense.points, axis=0, return_index=True)[1]))
+    few = len(dense.points) <= budget
+    seen = dense if few else _rows(dense, farthest_points(dense.points, budget))
     if len(seen.points) < MIN_POINTS:
         raise InputError(
             f"{geometry.name}: only {len(seen.points)} of {len(geometry.points)} points are at different "

@@ -10,7 +10,9 @@ from jaxtyping import Bool, Float64
 from bitr.data.poses import inverse
 from bitr.io import Geometry, as_points
 from bitr.refine.correction import Correction, inertia, shortest
+from bitr.refine.crossing import crossing
 from bitr.refine.frame import Frame, Matrix, moved
+from bitr.refine.oriented import OrientedPoints
 from bitr.refine.search import check
 from bitr.refine.separation import Separation
 from bitr.refine.solid import PROBES, Solid
@@ -26,6 +28,7 @@ NO_SURFACE = f"fewer than {NUM_NEIGHBORS} points, or all at one place, show no s
 NO_INSIDE = (
     "nothing tells the inside of the pieces: neither is a closed mesh, or has normals that point outwards"
 )
+BEHIND = "one piece is behind the other's surface and nowhere comes through it: that may be inside or not"
 
 
 def separate(source: Geometry, reference: Geometry, ref_from_src: Matrix) -> Separation:
@@ -53,6 +56,8 @@ def _freed(x: Solid, y: Solid, start: Matrix) -> Separation:
     mass = inertia(there, y.probes, correction.center)
     found = contacts(x, y, start, correction)
     before = found.depth
+    if before <= tolerance and found.behind > tolerance:
+        return Separation(start, None, None, False, BEHIND)
     if before <= tolerance:
         return Separation(start, before, before, False, "the pieces do not reach into each other", True)
     rows, bounds, doubt = np.zeros((0, 6)), np.zeros(0), f"no way out was found in {ROUNDS} steps"
@@ -71,6 +76,9 @@ def _freed(x: Solid, y: Solid, start: Matrix) -> Separation:
             break
         correction = replace(correction, twist=twist)
         found = contacts(x, y, start, correction)
+        if found.depth <= tolerance and found.behind > tolerance:
+            doubt = BEHIND
+            break
         if found.depth <= tolerance:
             reason = f"the pieces reached into each other; steps that freed them: {step}"
             return Separation(correction.matrix @ start, before, found.depth, True, reason, True, way)
@@ -83,6 +91,8 @@ class Contacts:
 
     distance: Float64[np.ndarray, " m"]
     rows: Float64[np.ndarray, "m 6"]
+    behind: float
+    """Depth of the deepest place that is not believed: behind an open surface that is nowhere crossed."""
 
     @property
     def depth(self) -> float:
@@ -101,31 +111,34 @@ def contacts(x: Solid, y: Solid, start: Matrix, correction: Correction) -> Conta
     Seen from half way between both pieces, as ``Correction`` is: a swap changes the sign of A, and no more.
     """
     ref_from_src, lonely = correction.matrix @ start, max(x.lonely, y.lonely)
-    distances, rows = [], []
-    for probes, inside, ref_from_it, sign in (
-        (moved(x.probes, ref_from_src), y.inside, np.eye(4), 1.0),
-        (y.probes, x.inside, ref_from_src, -1.0),
+    distances, rows, behind = [], [], 0.0
+    for piece, probes, inside, ref_from_it, sign in (
+        (x, moved(x.probes, ref_from_src), y.inside, np.eye(4), 1.0),
+        (y, y.probes, x.inside, ref_from_src, -1.0),
     ):
         if inside is None:
             continue
         found = inside.signed(moved(probes, inverse(ref_from_it)))
         deepest_first = np.argsort(found.distance, kind="stable")[: np.count_nonzero(found.distance < 0)]
         chosen = deepest_first[lonely:]
+        if isinstance(inside, OrientedPoints):  # which may be open
+            believed = crossing(found.distance, piece.neighbors, max(x.tolerance, y.tolerance))[chosen]
+            behind = max(behind, 0.0 - float(found.distance[chosen][~believed].min(initial=0.0)))
+            chosen = chosen[believed]
         way = sign * found.outward[chosen] @ ref_from_it[:3, :3].T @ correction.half_turn
         arm = correction.half_way_back(probes[chosen]) - correction.center
         distances.append(found.distance[chosen])
         rows.append(np.concatenate([np.cross(arm, way), way], axis=1))
-    return Contacts(np.concatenate(distances), np.concatenate(rows))
+    return Contacts(np.concatenate(distances), np.concatenate(rows), behind)
 
 
 def _in_unit(frame: Frame, ref_from_src: Matrix, found: Separation) -> Separation:
     """What was found in coordinates without a unit; a pose that was left is the one that came in."""
-    assert found.depth_before is not None
-    assert found.depth_after is not None
+    before, after = found.depth_before, found.depth_after
     return replace(
         found,
         pose=frame.outside(found.pose) if found.moved else ref_from_src,
-        depth_before=frame.unit * found.depth_before,
-        depth_after=frame.unit * found.depth_after,
+        depth_before=None if before is None else frame.unit * before,
+        depth_after=None if after is None else frame.unit * after,
         way=frame.unit * found.way,
     )

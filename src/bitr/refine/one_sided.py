@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from bitr.errors import InputError
 from bitr.refine.frame import Frame, Matrix, Points
+from bitr.refine.search import check
 from bitr.refine.surface import NUM_NEIGHBORS
 
 KINDS = {"plane": "PLANE_ICP", "gicp": "GICP"}
@@ -19,10 +19,10 @@ def one_sided_icp(
     source: Points,
     reference: Points,
     ref_from_src: Matrix,
-    kind: Literal["plane", "gicp"] = "gicp",
+    kind: str = "gicp",
     threads: int = 1,
 ) -> Matrix:
-    """The source moved onto the reference: point-to-plane or GICP.
+    """The source moved onto the reference, by one of ``KINDS``: point-to-plane or GICP.
 
     Scales with the pieces. GICP also moves with them; what small_gicp's point-to-plane finds depends on how
     they are turned. Matches go from the source to the reference alone: swapping the pieces does not invert
@@ -30,7 +30,12 @@ def one_sided_icp(
     """
     from small_gicp import PointCloud, align, estimate_normals_covariances
 
+    check(source, reference, ref_from_src)
+    if kind not in KINDS:
+        raise InputError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
     frame = Frame.of(source, reference)
+    if not frame.unit > 0:
+        raise InputError("the points of either piece are all at one place: expected pieces with a size")
     clouds = [PointCloud(frame.source(source)), PointCloud(frame.reference(reference))]
     for cloud in clouds:
         estimate_normals_covariances(cloud, num_neighbors=NUM_NEIGHBORS, num_threads=threads)

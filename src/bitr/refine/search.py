@@ -18,13 +18,15 @@ MOST_POINTS = 2000
 """Of either cloud; of a larger one, an even draw."""
 FARTHEST_TURN = 40.0
 """Degrees. A search that goes farther has lost its start, and found some other place to rest."""
+CERTAIN = 0.5
+"""Overlap from which on a pose is taken however far the search went: chance does not find that much."""
 
 Search = Callable[[Surface, Surface, Matrix], tuple[Matrix, int]]
 """(source, reference, pose) → better pose, iterations; in coordinates without a unit."""
 
 
 def refined(source: Points, reference: Points, ref_from_src: Matrix, search: Search) -> Refinement:
-    """The pose where the search ends, if it is near and the pieces overlap enough; else what came in."""
+    """Where the search ends, if the pieces overlap enough there for how far it is; else the pose given."""
     check(source, reference, ref_from_src)
     x, y = (points[even_draw(len(points), MOST_POINTS, 0)] for points in (source, reference))
     frame = Frame.of(x, y)
@@ -36,7 +38,7 @@ def refined(source: Points, reference: Points, ref_from_src: Matrix, search: Sea
     turn = np.degrees(Rotation.from_matrix(found[:3, :3] @ ref_from_src[:3, :3].T).magnitude())
     if share < LEAST:
         doubt = f", and below {LEAST:.0%} that does not tell a pose"
-    elif turn > FARTHEST_TURN:
+    elif share < CERTAIN and turn > FARTHEST_TURN:
         doubt = f", but only after a turn by {turn:.0f} degrees, which is no refinement"
     reason = f"the pieces overlap by {share:.0%}{doubt}"
     return Refinement(ref_from_src if doubt else frame.outside(found), not doubt, reason, iterations, share)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64
+from small_gicp import KdTree
 
 from bitr.io import Geometry, sample_surface
 from bitr.io.subsample import even_draw
@@ -15,7 +17,7 @@ from bitr.refine.oriented import oriented
 from bitr.refine.shell import directed_edges, is_closed
 from bitr.refine.shells import Shells
 from bitr.refine.signed import Signed
-from bitr.refine.surface import Surface
+from bitr.refine.surface import NUM_NEIGHBORS, Surface
 
 PROBES = 2000
 """Places on a mesh, beside as many of its corners; points of a cloud."""
@@ -58,6 +60,12 @@ class Solid:
         surface = Surface.of(geometry.points[rows])
         inside = None if geometry.normals is None else oriented(surface, geometry.normals[rows])
         return cls(surface.points, inside, NOISY * surface.spacing, LONELY)
+
+    @cached_property
+    def neighbors(self) -> Int64[np.ndarray, "n _"]:
+        """Numbers of the probes that are nearest to each, itself among them."""
+        most = min(NUM_NEIGHBORS, len(self.probes))
+        return KdTree(self.probes).batch_knn_search(self.probes, most)[0].view(np.int64)
 
 
 def is_oriented(faces: Int64[np.ndarray, "f 3"]) -> bool:
