@@ -1,17 +1,20 @@
 """An evaluated data set as a wall of pictures."""
 
 import json
+import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bitr.app.network import Network
-from bitr.cli import main
-from bitr.cli.demo import TRUTH
+from bitr.cli import main, view
 from bitr.errors import InputError
-from bitr.io import write
+from bitr.model.checkpoint import find
 from bitr.pictures.scene import Scene
+from bitr.viewer import thumbnail as thumbnail_module
+from bitr.viewer import viewer as viewer_module
 from bitr.viewer.gallery import FILE, Gallery
 from bitr.viewer.thumbnail import thumbnail
 from bitr.viewer.viewer import Viewer
@@ -19,29 +22,6 @@ from tests.app.browser import EXECUTABLE
 from tests.pictures.scenes import colored
 from tests.viewer.cases import demo_pair
 from tests.viewer.chromium import chromium, until
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """A folder of ``bitr evaluate``, of three pairs that are turned the more the later they come."""
-    home = tmp_path_factory.mktemp("results")
-    rows, predicted = [], []
-    x, y = (replace(side, points=side.points[::8]) for side in demo_pair())
-    write(home / "x.ply", x)
-    write(home / "y.ply", y)
-    truth = np.loadtxt(TRUTH)
-    for number, degrees in enumerate((40.0, 10.0, 90.0)):
-        c, s = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
-        turn = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-        common = {"id": f"pair {number} <b>"}
-        rows.append(common | {"source": "x.ply", "reference": "y.ply", "pose": truth.tolist()})
-        predicted.append(common | {"transformation": (turn @ truth).tolist()})
-    for name, table in (("pairs.jsonl", rows), ("predictions.jsonl", predicted)):
-        (home / name).write_text("".join(json.dumps(row) + "\n" for row in table))
-    folder = home / "evaluated"
-    given = ["--predictions", str(home / "predictions.jsonl"), "-o", str(folder)]
-    assert main(["evaluate", str(home / "pairs.jsonl"), *given]) == 0
-    return folder
 
 
 def test_pairs_are_sorted_by_error_and_are_those_of_the_data_set(results):
@@ -84,6 +64,7 @@ def test_a_picture_of_a_degenerate_pair_is_still_a_picture(shape):
         ("{", "damaged or not JSON"),
         ("[]", "not what bitr evaluate writes"),
         ('{"dataset": "x", "split": "test", "seed": 0, "rows": []}', "not what bitr evaluate writes"),
+        ('{"dataset": "x", "split": "test", "seed": 0, "rows": [{"samplings": []}]}', "no pairs"),
         ('{"dataset": "x", "split": "test", "seed": 0, "rows": [{"samplings": [3]}]}', "not what bitr"),
     ],
 )
@@ -101,6 +82,85 @@ def test_a_data_set_that_has_changed_since_is_noticed(results, tmp_path):
     gallery = Gallery(tmp_path)
     with pytest.raises(InputError, match="another is not in"):
         gallery.pair(gallery.entries[0])
+
+
+@pytest.fixture
+def elsewhere(results, tmp_path, monkeypatch):
+    """The same results as if they had been made with paths as people type them, seen from another folder."""
+    home = tmp_path / "home"
+    shutil.copytree(results.parent, home)
+    path = home / "evaluated" / FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"dataset": "pairs.jsonl"}))
+    (tmp_path / "another").mkdir()
+    monkeypatch.chdir(tmp_path / "another")
+    return path
+
+
+def test_pairs_are_found_from_another_folder_than_they_were_evaluated_in(elsewhere):
+    gallery = Gallery(elsewhere.parent)
+    assert gallery.pair(gallery.entries[0]).id == "pair 1 <b>"
+    assert gallery.title.endswith("on pairs.jsonl, test")
+
+
+def test_pairs_that_are_gone_are_told_in_one_line_before_anything_is_served(elsewhere, capsys, monkeypatch):
+    monkeypatch.setattr(view, "_serve", lambda *_: pytest.fail("served"))
+    (elsewhere.parent.parent / "x.ply").unlink()
+    assert main(["view", "--results", str(elsewhere.parent)]) == 2
+    error = capsys.readouterr().err
+    assert "x.ply: no such file" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "budget"),
+    [
+        ({"budget": 200, "points": None}, 200),
+        ({"budget": None, "points": 300}, 300),
+        ({"budget": None, "points": None}, None),
+    ],
+)
+def test_pairs_are_opened_as_they_were_evaluated(elsewhere, said, budget, monkeypatch):
+    shutil.copy(find("default"), elsewhere.parent.parent / "own.safetensors")
+    more = {"checkpoint": "own.safetensors", "refine": "icp"} | said
+    elsewhere.write_text(json.dumps(json.loads(elsewhere.read_text()) | more))
+    made = []
+
+    def serving(*given, **how):
+        made.append((given, how))
+        return nullcontext()
+
+    monkeypatch.setattr(viewer_module, "Viewer", serving)
+    monkeypatch.setattr(view, "_serve", lambda *_: None)
+    assert main(["view", "--results", str(elsewhere.parent)]) == 0
+    assert main(["view", "--results", str(elsewhere.parent), "--model", "default", "--budget", "50"]) == 0
+    (network, _), how = made[0]
+    assert network.name.endswith("home/own.safetensors")
+    assert (how["budget"], how["refine"]) == (budget, "icp")
+    (network, _), how = made[1]
+    assert (network.name, how["budget"]) == ("default", 50)
+
+
+@pytest.mark.parametrize("wrong", [{"refine": "magic"}, {"budget": 1}])
+def test_settings_that_bitr_evaluate_does_not_write_are_bad_input(results, tmp_path, wrong):
+    (tmp_path / FILE).write_text(json.dumps(json.loads((results / FILE).read_text()) | wrong))
+    with pytest.raises(InputError, match="expected"):
+        Gallery(tmp_path)
+
+
+def test_a_picture_has_as_many_points_as_the_thumbnail_says(results, monkeypatch):
+    counts, staged = [], thumbnail_module.staged
+
+    def counted(*given):
+        stage = staged(*given)
+        counts.append((len(stage.source.points), stage.source.total))
+        return stage
+
+    monkeypatch.setattr(thumbnail_module, "staged", counted)
+    gallery = Gallery(results)
+    pair = replace(gallery.pair(gallery.entries[0]), source=demo_pair()[0])
+    monkeypatch.setattr(gallery, "pair", lambda _: pair)
+    gallery.picture(gallery.entries[0])
+    assert counts == [(thumbnail_module.MOST_POINTS, 2700)]
 
 
 @pytest.mark.slow

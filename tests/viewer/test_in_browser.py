@@ -141,6 +141,13 @@ def test_three_clouds_are_in_sight_each_where_it_belongs(tab, page):
     assert middle["red"] < 0.4 * pixels.shape[1] < middle["yellow"]
 
 
+def test_key_points_are_seen_through_the_clouds(tab, page):
+    """The yellow ones lie behind the points of both pieces; dark pixels are of key points alone."""
+    pixels = pictured(tab, page)
+    dark = colored(pixels, "yellow") & (pixels.max(-1) < 170)
+    assert dark.mean() > 0.0015
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_dragging_a_piece_by_its_handle_moves_the_answer_by_the_law(tab, page, index):
     before, shown = page.answer, page.scenery._answer.position.copy()
@@ -154,7 +161,7 @@ def test_dragging_a_piece_by_its_handle_moves_the_answer_by_the_law(tab, page, i
     np.testing.assert_allclose(after.pose, g2 @ before.pose @ inverse(g1), atol=1e-8)
     assert after.law_error < 1e-9
     # the moved source stands on the reference: it stays when the source goes, and goes with the reference
-    went = np.linalg.norm(page.scenery._answer.position - shown) * page._layout.unit
+    went = np.linalg.norm(page.scenery._answer.position - shown) * page.scenery._layout.unit
     assert went == pytest.approx(np.linalg.norm(moved) if index else 0.0, abs=1e-6)
 
 

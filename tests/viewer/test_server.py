@@ -13,6 +13,7 @@ from websockets.sync.client import connect
 
 from bitr.app.network import Network
 from bitr.errors import InputError
+from bitr.viewer import server as server_module
 from bitr.viewer.server import Server, free_port, is_local, of_same_origin
 from bitr.viewer.viewer import Viewer
 from tests.viewer.cases import demo_pair
@@ -130,3 +131,62 @@ def test_a_page_cannot_ask_for_a_public_address(viewer, monkeypatch):
         until(lambda: asked, "the request")
     assert asked == [None]
     assert opened == []
+
+
+def sent(line, kind, **fields):
+    line.send(msgspec.msgpack.encode({"type": kind, **fields}))
+
+
+def start(line, button, transfer, size, name="x.ply"):
+    more = {"filename": name, "mime_type": "", "part_count": 4, "size_bytes": size}
+    sent(line, "FileTransferStartUpload", source_component_uuid=button, transfer_uuid=transfer, **more)
+
+
+def part(line, button, transfer, number, size):
+    more = {"part_index": number, "content": b"x" * size}
+    sent(line, "FileTransferPart", source_component_uuid=button, transfer_uuid=transfer, **more)
+
+
+@pytest.fixture
+def uploading(viewer, monkeypatch):
+    """A page that takes 1000 bytes, its connection, its upload buttons, and what is on the way."""
+    monkeypatch.setattr(server_module, "MOST_BYTES", 1000)
+    before = set(viewer.pages)
+    with visit(viewer, origin=viewer.url) as line:
+        (number,) = until(lambda: set(viewer.pages) - before, "a page")
+        page = viewer.pages[number]
+        handles = page.client.gui._gui_input_handle_from_uuid
+        buttons = [key for key, handle in handles.items() if isinstance(handle, viser.GuiUploadButtonHandle)]
+        yield page, line, buttons, page.client.gui._current_file_upload_states
+
+
+def test_two_uploads_at_once_have_their_limit_each(uploading):
+    page, line, buttons, uploads = uploading
+    for button, transfer in zip(buttons, "ab", strict=True):
+        start(line, button, transfer, 1000)
+    for number in range(3):
+        for button, transfer in zip(buttons, "ab", strict=True):
+            part(line, button, transfer, number, 250)
+    until(lambda: sum(each["transferred_bytes"] for each in uploads.values()) == 1500, "the parts")
+    assert "expected at most" not in page.panel._message.content
+
+
+def test_an_upload_that_is_more_than_it_said_is_dropped_and_not_the_other(uploading):
+    page, line, buttons, uploads = uploading
+    for button, transfer in zip(buttons, "ab", strict=True):
+        start(line, button, transfer, 900)
+        part(line, button, transfer, 0, 800)
+    part(line, buttons[0], "a", 1, 800)
+    until(lambda: list(uploads) == ["b"], "the end of one")
+    assert "expected at most" in page.panel._message.content
+
+
+def test_a_button_has_one_upload_at_a_time(uploading):
+    _, line, buttons, uploads = uploading
+    for transfer in "abc":
+        start(line, buttons[0], transfer, 900)
+        part(line, buttons[0], transfer, 0, 100)
+    start(line, "no button", "d", 900)
+    start(line, buttons[1], "e", 900)
+    until(lambda: "e" in uploads, "the last")
+    assert set(uploads) == {"c", "e"}

@@ -45,8 +45,8 @@ Model = Annotated[
 Budget = Annotated[
     int | None,
     typer.Option(
-        help="Points of each cloud that the model sees; by default 1000, and with --results as many as were "
-        "evaluated."
+        help="Points of each cloud that the model sees; by default as many as in training, or 1000, and with "
+        "--results as many as were evaluated."
     ),
 ]
 Host = Annotated[
@@ -86,7 +86,7 @@ def run(
         from bitr.viewer.gallery import Gallery
         from bitr.viewer.viewer import Viewer
 
-        budget = None if budget is None else Settings(budget=budget).budget
+        refine = Settings(budget=budget).refine
         if results is not None:
             shown: Gallery | tuple[Geometry, Geometry] = (gallery := Gallery(results, data_root))
             gallery.check()
@@ -94,7 +94,6 @@ def run(
         else:
             source, reference = files or (SOURCE, REFERENCE)
             shown = read(source), read(reference)
-            budget, refine = budget or Settings.budget, Settings.refine
         network = Network.of(model or "default")
         viewer = Viewer(network, shown, host=host, port=port, budget=budget, refine=refine)
     with viewer, session(True) if verbose else nullcontext():

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, UInt8
 
+from bitr.app.settings import Settings
 from bitr.data import AssemblyPair, dataset
 from bitr.data.poses import nearest_pose
+from bitr.data.registry import HOMES
 from bitr.errors import InputError
 from bitr.io import as_points
-from bitr.io.subsample import even_draw
+from bitr.model.checkpoint import find
 from bitr.pictures.scene import Scene
-from bitr.viewer.thumbnail import EMPTY, thumbnail
+from bitr.viewer.thumbnail import EMPTY, MOST_POINTS, thumbnail
 
 FILE = "evaluation.json"
 NEEDED = ("dataset", "split", "seed", "rows")
-POINTS = 1500
-"""Of a cloud, in a picture as small as these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,10 @@ class Gallery:
     """What a folder of ``bitr evaluate`` holds; the pairs come from the data set when they are asked for."""
 
     def __init__(self, folder: Path, root: Path | None = None) -> None:
-        self.root, self.source = root, str(folder / FILE)
+        self.root, self.folder, self.source = root, folder, str(folder / FILE)
         self.found = _read(folder / FILE)
         self.entries = self._sorted()
+        Settings(self.refine, budget=self.budget)
         self.picture = lru_cache(maxsize=1000)(self._picture)
         self._pairs = cache(self._sampling)
 
@@ -63,6 +64,32 @@ class Gallery:
         """The first of the table: what was evaluated, on the pairs as they are."""
         return self.found["rows"][0]
 
+    @property
+    def checkpoint(self) -> str | None:
+        """The weights that were evaluated; None where it was a file of predictions."""
+        name = self.found.get("checkpoint")
+        if name is None:
+            return None
+        try:
+            find(str(name))
+        except InputError:
+            return self._nearby(str(name))
+        return str(name)
+
+    @property
+    def budget(self) -> int | None:
+        """Points of each cloud that the model saw; None for all, as it is for a file of predictions."""
+        given = self.found.get("budget")
+        return self.found.get("points") if given is None else given
+
+    @property
+    def refine(self) -> str:
+        return self.found.get("refine", "none")
+
+    def check(self) -> None:
+        """Raise where the data set is not to be found, before a page has to say so."""
+        self.pair(self.entries[0])
+
     def _sorted(self) -> tuple[Entry, ...]:
         """The smallest rotation error first, and last the pairs without an answer."""
         try:
@@ -73,6 +100,8 @@ class Gallery:
             ]
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{self.source}: not what bitr evaluate writes ({error!r:.80})") from error
+        if not found:
+            raise InputError(f"{self.source}: not what bitr evaluate writes (no pairs)")
         return tuple(sorted(found, key=_wrong))
 
     def pair(self, entry: Entry) -> AssemblyPair:
@@ -88,13 +117,19 @@ class Gallery:
         if entry.ref_from_src is None:
             return EMPTY
         pair = self.pair(entry)
-        clouds = [as_points(side, POINTS, seed=0).points for side in (pair.source, pair.reference)]
-        source, reference = (points[even_draw(len(points), POINTS, seed=0)] for points in clouds)
+        source, reference = (as_points(side, MOST_POINTS, 0).points for side in (pair.source, pair.reference))
         return thumbnail(Scene(source, reference, entry.ref_from_src))
 
     def _sampling(self, sampling: int) -> Sequence[AssemblyPair]:
-        seed = self.found["seed"] + sampling
-        return dataset(self.found["dataset"], self.found["split"], self.root, seed)
+        name, seed = str(self.found["dataset"]), self.found["seed"] + sampling
+        if name.partition(":")[0] not in HOMES and not Path(name).exists():
+            name = self._nearby(name)
+        return dataset(name, self.found["split"], self.root, seed)
+
+    def _nearby(self, name: str) -> str:
+        """A path as it was typed where the results were written: in their folder, or in one above it."""
+        here = self.folder.resolve()
+        return next((str(at / name) for at in (here, *here.parents) if (at / name).exists()), name)
 
 
 def _entry(sampling: int, number: int, score: dict[str, Any]) -> Entry:

@@ -10,20 +10,24 @@ from dataclasses import replace
 import viser
 
 from bitr.app.network import Network
+from bitr.app.settings import BUDGET
 from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.viewer.camera import Camera
-from bitr.viewer.changes import Changes
 from bitr.viewer.files import assembled_ply, pose_json, pose_text, read_upload
 from bitr.viewer.gallery import Entry, Gallery
-from bitr.viewer.layout import Layout, layout
+from bitr.viewer.layout import layout
 from bitr.viewer.panel import DOWNLOADS, Actions, Panel
 from bitr.viewer.piece import Piece
 from bitr.viewer.scenery import Scenery, all_points
 from bitr.viewer.session import Place, Problem, Session
 from bitr.viewer.solver import Answer, Solver
+from bitr.viewer.thumbnail import EMPTY
 from bitr.viewer.wall import Wall
 from bitr.viewer.worker import Worker
+
+KINDS = ("open", "hang", "answer")
+"""Of jobs; of each, only the newest waits."""
 
 log = logging.getLogger("bitr")
 
@@ -36,45 +40,47 @@ class Page:
         client: viser.ClientHandle,
         network: Network,
         worker: Worker,
-        budget: int,
+        budget: int | None,
+        refine: str = "none",
         gallery: Gallery | None = None,
     ) -> None:
-        self.client, self.worker, self.budget = client, worker, budget
+        self.client, self.worker, self.refine = client, worker, refine
+        self.budget = budget or network.points
         self.solver, self.camera = Solver(network), Camera(client)
         self.scenery = Scenery(client, self.move)
-        self.wall = None if gallery is None else Wall(client, gallery, self.open_entry, self.show_wall)
+        self.wall = (
+            None if gallery is None else Wall(client, gallery, network.name, self.open_entry, self.show_wall)
+        )
         self.panel = Panel(client.gui, Actions(self.change, self.reset, self.upload, self.download))
         self.session: Session | None = None
         self.answer: Answer | None = None
-        self._layout: Layout | None = None
+        self._first: Session | None = None
         self._wanted: tuple[Geometry, Geometry] | None = None
         self._lock, self._closed, self._held = threading.Lock(), False, False
 
     def open(self, source: Geometry, reference: Geometry) -> None:
         """Show another pair: once there is an answer to it, and only then."""
-        wanted = self._wanted = source, reference
-
-        def job() -> None:
-            try:
-                self._open(self._problem(source, reference))
-            finally:
-                if self._wanted is wanted:
-                    self._wanted = None
-
-        self._submit("open", job)
+        with self._lock:
+            self._open_files(source, reference)
 
     def show_wall(self) -> None:
         """The gallery in place of a pair; picture by picture, so that others get their answers in between."""
-        self._submit("open", self._show_wall)
+        with self._lock:
+            self._open_soon(self._show_wall)
 
     def open_entry(self, entry: Entry) -> None:
         """A pair of the gallery."""
-        self._submit("open", lambda: self._open_entry(entry))
+        with self._lock:
+            self._open_soon(lambda: self._open_entry(entry))
 
     def move(self, index: int, place: Place, held: bool = False) -> None:
         """A piece was put somewhere else; while it is held, answers come sooner."""
-        self._held = held
-        self.change(lambda session: session.moved(index, place))
+
+        def moved(session: Session) -> Session:
+            self._held = held
+            return session.moved(index, place)
+
+        self.change(moved)
 
     def change(self, update: Callable[[Session], Session]) -> None:
         """Go on with another session, and answer it as soon as what is being answered is done."""
@@ -89,17 +95,19 @@ class Page:
             if after is self.session:
                 return
             self.session = after
+            self.panel.say("")
         self._submit("answer", self._answer)
 
     def reset(self) -> None:
         """Everything as it was when the pair was opened."""
-        if self.session is None or self._layout is None:
-            return
-        x, y = (replace(piece, changes=Changes()) for piece in self.session.problem.pieces)
-        first = self._layout.start(Problem((x, y)))
-        self.change(lambda _: first)
-        self.scenery.hold(first)
-        self.panel.set(first)
+
+        def again(_: Session) -> Session:
+            assert self._first is not None
+            self.scenery.hold(self._first)
+            self.panel.set(self._first)
+            return self._first
+
+        self.change(again)
 
     def upload(self, side: int, name: str, content: bytes) -> None:
         """Take a file of the browser as source (0) or reference (1), or say what is wrong with it."""
@@ -114,7 +122,7 @@ class Page:
                 pieces = [session.problem.pieces[index].file for index in session.order]
                 wanted = pieces[0], pieces[1]
             if wanted is not None:
-                self.open(*((geometry, wanted[1]) if side == 0 else (wanted[0], geometry)))
+                self._open_files(*((geometry, wanted[1]) if side == 0 else (wanted[0], geometry)))
                 return
         self.panel.say("open a pair first: a file takes the place of one of its pieces")
 
@@ -128,7 +136,35 @@ class Page:
     def close(self) -> None:
         """Forget what still waits; the tab is gone."""
         self._closed = True
-        for kind in ("open", "answer"):
+        self._drop(*KINDS)
+
+    def _open_files(self, source: Geometry, reference: Geometry) -> None:
+        """With the lock held."""
+        wanted = source, reference
+
+        def job() -> None:
+            budget = self.budget or BUDGET
+            self._open(*(Piece(side, budget=budget) for side in wanted))
+
+        self._open_soon(job, wanted)
+
+    def _open_soon(self, job: Callable[[], None], wanted: tuple[Geometry, Geometry] | None = None) -> None:
+        """With the lock held; what is wanted is what the next upload joins, until the job is done."""
+        self._wanted = wanted
+        self.panel.say("")
+
+        def done() -> None:
+            try:
+                job()
+            finally:
+                with self._lock:
+                    if self._wanted is wanted:
+                        self._wanted = None
+
+        self._submit("open", done)
+
+    def _drop(self, *kinds: str) -> None:
+        for kind in kinds:
             self.worker.drop((id(self), kind))
 
     def _submit(self, kind: str, job: Callable[[], None]) -> None:
@@ -146,19 +182,18 @@ class Page:
             log.exception("unexpected error in the viewer")
             self.panel.say(f"unexpected {type(error).__name__}: {error}")
 
-    def _problem(self, source: Geometry, reference: Geometry) -> Problem:
-        return Problem((Piece(source, budget=self.budget), Piece(reference, budget=self.budget)))
-
-    def _open(self, problem: Problem) -> None:
+    def _open(self, source: Piece, reference: Piece) -> None:
+        problem = Problem((source, reference), self.refine)
         found = layout(problem, self.solver.base(problem).transformation)
         session = found.start(problem)
         answer = self.solver.solve(session)
-        with self._lock:
-            self.session, self._layout = session, found
-        self.worker.drop((id(self), "answer"))
+        self._drop("hang")
         if self.wall is not None:
             self.wall.clear()
-        self.scenery.set_up(found, answer)
+        with self._lock:  # nobody may hold pieces that are being taken away
+            self.session, self._first, self._held = session, session, False
+            self.scenery.set_up(found, answer)
+            self._drop("answer")
         self.camera.frame(found.framing(all_points(found, answer)), hazy=True)
         self.panel.set(session)
         self._show(answer)
@@ -167,33 +202,57 @@ class Page:
         assert self.wall is not None
         with self._lock:
             self.session = None
-        self.worker.drop((id(self), "answer"))
-        self.scenery.clear()
+            self.scenery.clear()
+        self._drop("answer", "hang")
         self.wall.clear()
         self.wall.say(None)
         self.camera.frame(self.wall.view, hazy=False)
         self._hang(self.wall, list(enumerate(self.wall.shown())))
 
     def _hang(self, wall: Wall, rest: list[tuple[int, Entry]]) -> None:
-        if rest:
-            wall.hang(*rest[0])
-            self._submit("open", lambda: self._hang(wall, rest[1:]))
+        if not rest:
+            return
+        number, entry = rest[0]
+        try:
+            picture = wall.gallery.picture(entry)
+        except InputError as error:
+            self.panel.say(str(error))
+            picture = EMPTY
+        wall.hang(number, entry, picture)
+        self._submit("hang", lambda: self._hang(wall, rest[1:]))
 
     def _open_entry(self, entry: Entry) -> None:
+        """With as many points as were evaluated."""
         assert self.wall is not None
         pair = self.wall.gallery.pair(entry)
-        self._open(self._problem(pair.source, pair.reference))
+        self._open(
+            *(Piece(side, budget=self.budget or _all_of(side)) for side in (pair.source, pair.reference))
+        )
         self.wall.say(entry)
 
     def _answer(self) -> None:
-        session = self.session  # the newest, not the one that asked
-        if session is not None:
-            last = self.answer if self._held else None
-            answer = self.solver.solve(session) if last is None else self.solver.follow(session, last)
-            self.scenery.show(answer)
-            self._show(answer)
+        with self._lock:
+            session, held, last = self.session, self._held, self.answer  # the newest, not the one that asked
+        if session is None:
+            return
+        dragged = held and last is not None and session.moved_from(last.session)
+        if last is not None and session.chosen_from(last.session):
+            answer = replace(last, session=session)
+        elif last is not None and dragged:
+            answer = self.solver.follow(session, last)
+        else:
+            answer = self.solver.solve(session)
+        self.scenery.show(answer)
+        self._show(answer, dragged)
 
-    def _show(self, answer: Answer) -> None:
+    def _show(self, answer: Answer, dragged: bool = False) -> None:
         self.answer = answer
-        self.panel.say("")
-        self.panel.show(answer)
+        self.panel.show(answer, dragged)
+        with self._lock:
+            if answer.session is self.session:
+                self.panel.offer(answer)
+
+
+def _all_of(side: Geometry) -> int:
+    """What ``bitr evaluate`` lets the model see where it is given no budget."""
+    return len(side.points) if side.faces is None else BUDGET

@@ -17,6 +17,8 @@ from bitr.viewer.text import answer_html, drop_html, hypotheses_html, legend_htm
 
 UPLOADS = ("Source file", "Reference file")
 MOST_HYPOTHESES = 8
+EVERY = 3
+"""While a piece is held, the facts of each so many-th answer are shown: nobody reads faster."""
 DOWNLOADS = ("pose .txt", "pose .json", "assembled .ply")
 Change = Callable[[Session], Session]
 
@@ -69,12 +71,17 @@ class Panel:
         """One line at the top; an empty one takes it away."""
         self._message.content = message_html(text)
 
-    def show(self, answer: Answer) -> None:
-        """The facts of an answer, and the controls as its session has them."""
+    def show(self, answer: Answer, held: bool = False) -> None:
+        """The facts of an answer."""
         self.count += 1
+        if held and self.count % EVERY:
+            return
         self._facts.content = answer_html(answer, self.count)
         self._pose.content = pose_html(answer)
         self._list.content = hypotheses_html(answer)
+
+    def offer(self, answer: Answer) -> None:
+        """The hypotheses to choose from; for the newest session only, or an older choice would come back."""
         options = tuple(str(number + 1) for number in range(len(answer.assembly.hypotheses)))
         if options != self._choice.options:
             self._choice.options = options
@@ -125,7 +132,9 @@ class Panel:
 
             @button.on_upload
             def _(event: viser.GuiEvent[viser.GuiUploadButtonHandle], side: int = side) -> None:
-                self.actions.upload(side, event.target.value.name, event.target.value.content)
+                file = event.target.value
+                event.target._impl.value = viser.UploadedFile("", b"")  # viser would keep it until the next
+                self.actions.upload(side, file.name, file.content)
 
 
 def _alone(action: Callable[[], None]) -> Callable[[viser.GuiEvent[Any]], Coroutine[Any, Any, None]]:

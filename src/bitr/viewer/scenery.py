@@ -20,10 +20,12 @@ MOST_DRAWN = 200_000
 """Points of a cloud that are sent to a browser."""
 FAINT = 0.6
 """How far the points that the model does not see fade into the background."""
-DOTS = {"full": 0.3, "seen": 0.45}
+DOTS = {"full": 0.16, "seen": 0.24}
 """Diameters, in distances between neighbours."""
-KEY_DOT = 1.25
+KEY_DOT = 1.0
 """Diameter of a key point, in distances between neighbours among a thousand points."""
+SAME = 1e-5
+"""As drawn. Key points go with their pieces, by the laws, and are sent only where they do not."""
 
 Moved = Callable[[int, Place, bool], None]
 """Is told which piece was dragged, where to, and whether it is still held."""
@@ -69,11 +71,14 @@ class Scenery:
             self._answer.position = self._layout.shown(pose[:3, :3] @ place.middle + pose[:3, 3])
             x, y = self._own_keypoints(answer)
             for node, points in zip(self._keys, (x, y, x), strict=True):
-                node.points = points.astype(np.float32)
+                if points.shape != node.points.shape or np.abs(points - node.points).max() > SAME:
+                    node.points = points.astype(np.float32)
 
     def hold(self, session: Session) -> None:
         """Put the handles where the session has the pieces: for motions that did not come from the page."""
         assert self._layout is not None
+        if not self._handles:  # nothing is drawn
+            return
         for handle, place in zip(self._handles, session.places, strict=True):
             handle.wxyz, handle.position = wxyz(place.rotation), self._layout.shown(place.middle)
 

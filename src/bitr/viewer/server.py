@@ -92,22 +92,30 @@ async def refuse_strangers(server: Server, client: viser.ClientHandle, bound_to:
 
 
 def limit_uploads(client: viser.ClientHandle, say: Callable[[str], None]) -> None:
-    """Drop uploads of more than ``MOST_BYTES`` as soon as they say so, or as soon as they turn out to be.
+    """Drop an upload of more than ``MOST_BYTES`` as soon as it says so, or as soon as it turns out to be.
 
-    viser collects the parts of a file in memory before it hands it over, however many they are.
+    viser collects the parts of a file in memory before it hands it over, however many they are. So that there
+    is a bound to it, each button has one upload at a time.
     """
     uploads = client.gui._current_file_upload_states
     connection = client._websock_connection
+    newest: dict[str, str] = {}
+    """The transfer of each button; one that comes on top of it takes its place."""
 
     def started(_: int, message: messages.FileTransferStartUpload) -> None:
+        button, transfer = message.source_component_uuid, message.transfer_uuid
         if message.size_bytes > MOST_BYTES:
-            refuse(message.transfer_uuid, message.source_component_uuid, message.filename, message.size_bytes)
+            refuse(transfer, button, message.filename, message.size_bytes)
+        elif transfer in uploads:  # for viser, only where the button is one of the page
+            if newest.get(button) != transfer:
+                uploads.pop(newest.get(button, ""), None)
+            newest[button] = transfer
 
     def arrived(_: int, message: messages.FileTransferPart) -> None:
-        if sum(upload["transferred_bytes"] for upload in uploads.values()) > MOST_BYTES:
-            for transfer, upload in list(uploads.items()):
-                size = max(upload["total_bytes"], upload["transferred_bytes"])
-                refuse(transfer, message.source_component_uuid, upload["filename"], size)
+        upload = uploads.get(message.transfer_uuid)
+        if upload is not None and upload["transferred_bytes"] > MOST_BYTES:
+            size = max(upload["total_bytes"], upload["transferred_bytes"])
+            refuse(message.transfer_uuid, message.source_component_uuid, upload["filename"], size)
 
     def refuse(transfer: str, button: str | None, name: str, size: int) -> None:
         uploads.pop(transfer, None)

@@ -61,8 +61,15 @@ class Session:
 
     def moved_from(self, other: Session) -> bool:
         """Whether only motions of the pieces lie between this session and another."""
-        same = self.problem is other.problem and self.choice == other.choice
-        return same and self.scale == other.scale and self.swapped == other.swapped
+        return self._like(other) and self.choice == other.choice
+
+    def chosen_from(self, other: Session) -> bool:
+        """Whether nothing lies between this session and another but which hypothesis is shown."""
+        return self._like(other) and self.places == other.places
+
+    def _like(self, other: Session) -> bool:
+        same = self.problem is other.problem and self.scale == other.scale
+        return same and self.swapped == other.swapped
 
     def scaled(self, factor: float) -> Session:
         """Both pieces larger or smaller, each about its middle, where that stands."""

@@ -25,9 +25,11 @@ class Viewer:
         *,
         host: str = LOCAL,
         port: int = 8080,
-        budget: int = 1000,
+        budget: int | None = None,
+        refine: str = "none",
     ) -> None:
-        self.network, self.shown, self.host, self.budget = network, shown, host, budget
+        self.network, self.shown, self.host = network, shown, host
+        self.budget, self.refine = budget, refine
         self.pages: dict[int, Page] = {}
         self.server = Server(host, port)
         self.worker = Worker()
@@ -62,7 +64,7 @@ class Viewer:
         if await refuse_strangers(self.server, client, self.host):
             return
         gallery = self.shown if isinstance(self.shown, Gallery) else None
-        page = Page(client, self.network, self.worker, self.budget, gallery)
+        page = Page(client, self.network, self.worker, self.budget, self.refine, gallery)
         limit_uploads(client, page.panel.say)
         self.pages[client.client_id] = page
         if isinstance(self.shown, Gallery):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import viser
-from jaxtyping import Float64
+from jaxtyping import Float64, UInt8
 
 from bitr.viewer.camera import View
 from bitr.viewer.gallery import Entry, Gallery
@@ -30,14 +30,16 @@ class Wall:
         self,
         client: viser.ClientHandle,
         gallery: Gallery,
+        model: str,
         on_open: Callable[[Entry], None],
         on_show: Callable[[], None],
     ) -> None:
         self.client, self.gallery, self.on_open = client, gallery, on_open
+        self.title = gallery.title + _by_another(gallery, model)
         self.pages = -(-len(gallery.entries) // (COLUMNS * ROWS))
         self._tiles: list[Any] = []
         with client.gui.add_folder("Gallery"):
-            self._caption = client.gui.add_html(caption_html(gallery.title, ""))
+            self._caption = client.gui.add_html(caption_html(self.title, ""))
             self._order: Any = client.gui.add_dropdown("Order", ORDERS)
             self._page: Any = client.gui.add_slider(
                 "Page", 1, max(self.pages, 2), 1, 1, visible=self.pages > 1
@@ -66,12 +68,12 @@ class Wall:
         middle = np.array([width / 2, -height / 2, 0.0])
         return View(middle + np.array([0, 0, back]), middle, np.array([0.0, 1.0, 0.0]))
 
-    def hang(self, number: int, entry: Entry) -> None:
+    def hang(self, number: int, entry: Entry, pixels: UInt8[np.ndarray, "h w 3"]) -> None:
         """One picture, with its caption."""
         place = self._place(number)
         picture = self.client.scene.add_image(
             f"/wall/{number}",
-            self.gallery.picture(entry),
+            pixels,
             *TILE,
             wxyz=FACING,
             position=place,
@@ -91,7 +93,7 @@ class Wall:
     def say(self, entry: Entry | None) -> None:
         """Which pair is open, and how it was answered."""
         text = "" if entry is None else f"{entry.id}: {entry.error_text} in the evaluation"
-        self._caption.content = caption_html(self.gallery.title, text)
+        self._caption.content = caption_html(self.title, text)
 
     def _place(self, number: int) -> Float64[np.ndarray, " 3"]:
         """The middle of a picture; rows go down."""
@@ -103,6 +105,15 @@ class Wall:
                 0.0,
             ]
         )
+
+
+def _by_another(gallery: Gallery, model: str) -> str:
+    """What to say where pairs are not answered by what was evaluated."""
+    if gallery.checkpoint == model:
+        return ""
+    return (
+        f"; the pictures show what was evaluated, and a pair that is opened is answered by the model {model}"
+    )
 
 
 def _short(id: str) -> str:
