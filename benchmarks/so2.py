@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from unittest.mock import patch
 
@@ -68,16 +68,7 @@ class Case:
             directions = directions / directions.norm(dim=1, keepdim=True)
         general = self.sides == 2 or self.max_degree > 1
         angular = _angular(directions, self.max_degree) if general else None
-        return Edges(
-            edges.index,
-            None,
-            edges.lengths,
-            directions,
-            edges.envelope,
-            edges.basis,
-            angular,
-            self.max_degree,
-        )
+        return replace(edges, valid=None, directions=directions, angular=angular, max_degree=self.max_degree)
 
     def frames(self, edges: Edges) -> list[Frames]:
         sides = list(edges.directions.flatten(2).mT)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bitr.evaluation.speed.passes import CONFIGS, pair
-from bitr.layers import Neighborhoods, TransformerLayer, message
+from bitr.layers import Neighborhoods, TransformerLayer, message, moments
 from bitr.model import BITR, bitr, keypoints
 from bitr.model.blocks import Block
 from bitr.model.inputs import Frame
@@ -35,6 +35,7 @@ FORWARD: tuple[tuple[object, str, str], ...] = (
 BACKWARD: tuple[tuple[object, str, str], ...] = (
     (BITR, "forward", "forward"),
     (message._RecomputedSums, "backward", "backward of the edge sums"),
+    (moments._NeighborMoments, "backward", "backward of the edge sums"),
 )
 
 
