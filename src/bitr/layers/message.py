@@ -73,7 +73,7 @@ class Attention:
     def forward(
         self, rows: Rows, h_k: Tensor, h_v: Tensor, envelope: Tensor | None, *probes: Tensor
     ) -> tuple[Tensor, ...]:
-        products = _products(probes, [rows[o] for o in self.asked]).unflatten(1, (-1, self.heads))
+        products = self._products(rows, probes)
         alpha = attention_weights((products * h_k[:, :, None]).sum(1), envelope, self.valid)
         share = self._share(h_v, alpha).mT
         return tuple(t @ share for t in rows)
@@ -88,33 +88,27 @@ class Attention:
         *probes: Tensor,
         geometry: bool,
     ) -> tuple[Rows, list[Tensor | None]]:
-        """Gradients in rows and (h_k, h_v, envelope, *probes); without ``geometry``, in rows and probes.
-
-        Probes and the gradients of the sums meet the rows side by side, so that these are read and their
-        gradients written once.
-        """
-        z, y = h_k.shape[1] * self.heads, h_v.shape[1] * self.heads
-        sides = [
-            torch.cat(
-                [probes[self.asked.index(o)] if o in self.asked else d.new_zeros(*d.shape[:2], z), d], 2
-            )
-            for o, d in enumerate(d_sums)
-        ]
-        both = _products(sides, rows)
-        products, d_share = (part.unflatten(1, (-1, self.heads)) for part in both.split([z, y], dim=1))
+        """Gradients in rows and (h_k, h_v, envelope, *probes); without ``geometry``, in rows and probes."""
+        products = self._products(rows, probes)
         logits = (products * h_k[:, :, None]).sum(1)
         alpha = attention_weights(logits, envelope, self.valid)
+        d_share = _products(d_sums, rows).unflatten(1, (-1, self.heads))
         d_alpha = (d_share * h_v[:, :, None]).sum(1)
         d_logits, d_envelope = attention_backward(alpha, d_alpha, logits, envelope if geometry else None)
         d_products = (d_logits[:, None] * h_k[:, :, None]).flatten(1, 2)
-        back = torch.cat([d_products, self._share(h_v, alpha)], dim=1)
-        d_rows = [side @ back for side in sides]
+        share = self._share(h_v, alpha)
+        d_rows = [d @ share for d in d_sums]
+        for o, probe in zip(self.asked, probes, strict=True):
+            d_rows[o].baddbmm_(probe, d_products)
         d_probes: list[Tensor | None] = [rows[o] @ d_products.mT for o in self.asked]
         if not geometry:
             return d_rows, [None, None, None, *d_probes]
         d_h_k = (d_logits[:, None] * products).sum(2)
         d_h_v = (d_share * alpha[:, None]).sum(2)
         return d_rows, [d_h_k, d_h_v, d_envelope, *d_probes]
+
+    def _products(self, rows: Rows, probes: Sequence[Tensor]) -> Float[Tensor, "N z h k"]:
+        return _products(probes, [rows[o] for o in self.asked]).unflatten(1, (-1, self.heads))
 
     def _share(self, h_v: Float[Tensor, "N z k"], alpha: Float[Tensor, "N h k"]) -> Float[Tensor, "N zh k"]:
         return (h_v[:, :, None] * alpha[:, None]).flatten(1, 2)
