@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -96,8 +97,21 @@ def run(
             shown = read(source), read(reference)
         network = Network.of(model or "default")
         viewer = Viewer(network, shown, host=host, port=port, budget=budget, refine=refine)
-    with viewer, session(True) if verbose else nullcontext():
+    with _one_thread_less(), viewer, session(True) if verbose else nullcontext():
         _serve(viewer, open)
+
+
+@contextmanager
+def _one_thread_less() -> Iterator[None]:
+    """On few cores the browser needs one for itself: answers come faster so, not slower."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before - 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _serve(viewer: Viewer, show: bool) -> None:
