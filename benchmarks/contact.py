@@ -25,7 +25,7 @@ from bitr.data.poses import acted, pose
 from bitr.data.root import data_root
 from bitr.data.sim.dataset import scene_of, sim_pairs
 from bitr.io import Geometry, as_points
-from bitr.refine import correction, separate
+from bitr.refine.contact import correction, separate
 from bitr.testing import cloud_size
 
 SEED = 1
@@ -104,7 +104,7 @@ def rows(count: int) -> Iterator[str]:
                 case.start(shift, degrees, np.random.default_rng([SEED, i])) for i, case in enumerate(cases)
             ]
             for by, stiff in WAYS.items():
-                with patch("bitr.refine.correction.STIFF", stiff):
+                with patch("bitr.refine.contact.correction.STIFF", stiff):
                     yield f"| {name} | {shift:.0%}, {degrees:g}° | {by} | {_row(cases, starts)} |"
 
 

@@ -18,7 +18,7 @@ from bitr.hypotheses.turning import about, angles
 from bitr.io import Geometry
 from tests.app.cases import motion, moved, scaled, two_pieces, untrained
 from tests.hypotheses.shapes import SOLIDS, ball, bottle, solid
-from tests.refine.solids import box
+from tests.refine.contact.solids import box
 
 NAMED = ["cube", "tetrahedron", *(f"prism {k}" for k in range(2, 7))]
 MODEL = untrained()

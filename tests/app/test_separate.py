@@ -14,7 +14,7 @@ from bitr.data.poses import inverse, pose
 from bitr.groups import Rigid
 from bitr.io import Geometry
 from tests.app.cases import motion, two_pieces, untrained
-from tests.refine.solids import box
+from tests.refine.contact.solids import box
 
 START = pose(np.eye(3), np.array([0.93, 0.02, -0.01]))
 """Puts one unit cube 0.07 deep into the other."""

@@ -11,7 +11,7 @@ from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.refine import icp
 from tests.refine.cases import overlapping
-from tests.refine.solids import box
+from tests.refine.contact.solids import box
 
 
 def cloud(n=60, seed=0):

@@ -17,7 +17,7 @@ from bitr.refine import REFINEMENTS, Refinement, icp, none, ot
 from bitr.refine.frame import Frame
 from bitr.refine.search import refined
 from tests.refine.cases import halves, overlapping
-from tests.refine.solids import box
+from tests.refine.contact.solids import box
 
 METHODS = pytest.mark.parametrize(("refine", "pairs"), [(icp, 4), (ot, 2)], ids=["icp", "ot"])
 

@@ -57,7 +57,7 @@ def page(viewer):
 def gate(page):
     """Holds the worker in a job for as long as the block lasts, and then waits for what came meanwhile."""
     started, opened = threading.Event(), threading.Event()
-    page.worker.submit("gate", lambda: (started.set(), opened.wait()))
+    page.jobs.worker.submit("gate", lambda: (started.set(), opened.wait()))
     assert started.wait(60)
     try:
         yield
@@ -71,7 +71,7 @@ def finished(page):
 
     def idle():
         found, done = [], threading.Event()
-        page.worker.submit("last", lambda: (found.append(not page.worker._waiting), done.set()))
+        page.jobs.worker.submit("last", lambda: (found.append(not page.jobs.worker._waiting), done.set()))
         assert done.wait(60)
         return found[0]
 

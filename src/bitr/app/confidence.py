@@ -11,7 +11,7 @@ from bitr.app.fitness import Fit
 from bitr.evaluation.metrics import displacement, rotation_error_deg
 from bitr.hypotheses.proposals import of_halves
 from bitr.model import Solution
-from bitr.refine.frame import Frame, Matrix, Points, moved
+from bitr.refine.frame import Frame, Matrix, Points, centroid, moved, radius
 
 FLOORS = {"gap": 1e-3, "length": 1e-3, "turn": 0.1, "shift": 1e-3, "correction": 0.1}
 """Signals that are read on a logarithmic scale, and below what they hardly count."""
@@ -85,4 +85,4 @@ def signals_of(
 
 
 def _size(points: Points) -> float:
-    return float(np.sqrt(np.square(points - points.mean(0)).sum(1).mean()))
+    return radius(points - centroid(points))

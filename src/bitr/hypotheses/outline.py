@@ -10,6 +10,8 @@ from small_gicp import KdTree
 
 from bitr.data.poses import pose
 from bitr.io.subsample import even_draw, farthest_points
+from bitr.refine.frame import centroid, radius
+from bitr.refine.surface import planes, spacing_of
 
 FEWEST = 32
 """Points from which a cloud shows a shape that can be matched with itself."""
@@ -19,9 +21,6 @@ PROBES = 240
 """Of those, points that are turned and compared with all."""
 NEIGHBORS = 10
 """Of a point, itself among them: what its plane goes through."""
-SPACING_RANK = 8
-LEAST_SPACING = 1e-3
-"""Clouds in which most points have copies still get a length."""
 FLAT = 0.01
 """Spread across a plane or a line, over the largest spread, from which a cloud is more than that."""
 
@@ -51,19 +50,15 @@ class Outline:
         if len(points) > MOST:
             points = points[farthest_points(points, MOST)]
         probes = farthest_points(points, min(PROBES, len(points)))
-        center = _mean(points[probes])  # they lie evenly: how the cloud was sampled does not matter
+        center = centroid(points[probes])  # they lie evenly: how the cloud was sampled does not matter
         points = points - center
-        largest = np.abs(points).max()
-        unit = float(largest * np.sqrt(np.square(points[probes] / largest).sum(1).mean()))
+        unit = radius(points[probes])
         points = points / unit
         tree = KdTree(points)
         number, squared = tree.batch_knn_search(points, NEIGHBORS)
         near = number.view(np.int64)
-        around = points[near]
-        middles = around.mean(1)
-        around -= middles[:, None]
-        normals = np.linalg.eigh(around.swapaxes(1, 2) @ around)[1][:, :, 0]
-        spacing = max(float(np.sqrt(np.median(squared[:, SPACING_RANK]) / SPACING_RANK)), LEAST_SPACING)
+        middles, _, normals = planes(points[near])
+        spacing = spacing_of(squared)
         neighbor = near[probes, 1]
         off = np.einsum("mi,mi->m", points[probes] - middles[neighbor], normals[neighbor]) / spacing
         usual = float(np.sqrt(np.square(off).mean()))
@@ -89,14 +84,9 @@ class Outline:
 
 def spreads(cloud: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, " 3"]:
     """Standard deviations along the principal axes, largest first, over the largest coordinate."""
-    centered = cloud - _mean(cloud)
+    centered = cloud - centroid(cloud)
     largest = np.abs(centered).max()
     if not largest > 0:
         return np.zeros(3)
     values: Float64[np.ndarray, " 3"] = np.linalg.svd(centered / largest, compute_uv=False)
     return np.pad(values, (0, 3 - len(values))) / np.sqrt(len(cloud))
-
-
-def _mean(points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, " 3"]:
-    center = points.mean(0)
-    return center + (points - center).mean(0)  # the mean of numbers near 10⁶ is only good to 10⁻¹⁰

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 
 from bitr.refine.arun import arun
-from bitr.refine.contact import separate
+from bitr.refine.contact import Separation, separate
 from bitr.refine.frame import Matrix, Points
 from bitr.refine.icp import icp
 from bitr.refine.one_sided import one_sided_icp
 from bitr.refine.ot import ot
 from bitr.refine.refinement import Refinement, left
-from bitr.refine.separation import Separation
 
 
 def none(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:

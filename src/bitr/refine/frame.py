@@ -26,8 +26,8 @@ class Frame:
 
     @classmethod
     def of(cls, source: Points, reference: Points) -> Frame:
-        x, y = _centroid(source), _centroid(reference)
-        return cls(x, y, root_mean_square(_radius(source - x), _radius(reference - y)))
+        x, y = centroid(source), centroid(reference)
+        return cls(x, y, root_mean_square(radius(source - x), radius(reference - y)))
 
     def source(self, points: Points) -> Points:
         return (points - self.source_center) / self.unit
@@ -64,12 +64,13 @@ def moved_back(points: Points, ref_from_src: Matrix) -> Points:
     return moved(points, inverse(ref_from_src))
 
 
-def _centroid(points: Points) -> Float64[np.ndarray, " 3"]:
+def centroid(points: Points) -> Float64[np.ndarray, " 3"]:
+    """Also of clouds far from the origin."""
     center = points.mean(0)
     return center + (points - center).mean(0)  # the mean of numbers near 10⁶ is only good to 10⁻¹⁰
 
 
-def _radius(centered: Points) -> float:
+def radius(centered: Points) -> float:
     """Root mean square length; squares of very large or small numbers have no room."""
     largest = np.abs(centered).max()
     return float(largest * np.sqrt(np.square(centered / largest).sum(1).mean())) if largest > 0 else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64, Int64
 from small_gicp import KdTree
 
 from bitr.refine.frame import Points, dot, root_mean_square
@@ -36,28 +36,30 @@ class Surface:
         """From the covariance of each point's 16 nearest points, itself among them."""
         tree = KdTree(points)
         index, squared = tree.batch_knn_search(points, min(NUM_NEIGHBORS, len(points)))
-        around = points[index.view(np.int64)]
-        mean = around.mean(1)
-        around -= mean[:, None]
-        values, axes = np.linalg.eigh(around.swapaxes(1, 2) @ around / around.shape[1])
-        normals = axes[:, :, 0]  # eigenvalues come smallest first
+        mean, spread, normals = planes(points[index.view(np.int64)])
         off = mean - points
         off -= dot(off, normals)[:, None] * normals
-        spread = np.sqrt(values.sum(1))
-        rank = min(SPACING_RANK, squared.shape[1] - 1)
-        spacing = np.sqrt(np.median(squared[:, rank]) / rank)
-        return cls(
-            points,
-            normals,
-            np.linalg.norm(off, axis=1) < OFF_CENTER * spread,
-            max(float(spacing), LEAST_SPACING),
-            tree,
-        )
+        interior = np.linalg.norm(off, axis=1) < OFF_CENTER * spread
+        return cls(points, normals, interior, spacing_of(squared), tree)
 
     def nearest(self, points: Points) -> Int64[np.ndarray, " m"]:
         """Numbers of this cloud's points that are nearest to others."""
         index, _ = self.tree.batch_knn_search(points, 1)
         return index.view(np.int64)[:, 0]
+
+
+def planes(around: Float64[np.ndarray, "n k 3"]) -> tuple[Points, Float64[np.ndarray, " n"], Points]:
+    """Mean, root mean square radius and normal of each point's neighbours."""
+    mean = around.mean(1)
+    offset = around - mean[:, None]
+    values, axes = np.linalg.eigh(offset.swapaxes(1, 2) @ offset / offset.shape[1])
+    return mean, np.sqrt(values.sum(1)), axes[:, :, 0]  # eigenvalues come smallest first
+
+
+def spacing_of(squared: Float64[np.ndarray, "n k"]) -> float:
+    """Of a surface, from squared distances of points to their nearest ones: in order, themselves first."""
+    rank = min(SPACING_RANK, squared.shape[1] - 1)
+    return max(float(np.sqrt(np.median(squared[:, rank]) / rank)), LEAST_SPACING)
 
 
 def common_spacing(x: Surface, y: Surface) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from bitr.io import Geometry
 from bitr.viewer.camera import Camera
 from bitr.viewer.files import assembled_ply, pose_json, pose_text, read_upload
 from bitr.viewer.gallery import Entry, Gallery
+from bitr.viewer.jobs import Jobs
 from bitr.viewer.layout import layout
 from bitr.viewer.panel import DOWNLOADS, Actions, Panel
 from bitr.viewer.piece import Piece
@@ -25,11 +25,6 @@ from bitr.viewer.solver import Answer, Solver
 from bitr.viewer.thumbnail import EMPTY
 from bitr.viewer.wall import Wall
 from bitr.viewer.worker import Worker
-
-KINDS = ("open", "hang", "answer")
-"""Of jobs; of each, only the newest waits."""
-
-log = logging.getLogger("bitr")
 
 
 class Page:
@@ -44,7 +39,7 @@ class Page:
         refine: str = "none",
         gallery: Gallery | None = None,
     ) -> None:
-        self.client, self.worker, self.refine = client, worker, refine
+        self.client, self.refine = client, refine
         self.budget = budget or network.points
         self.solver, self.camera = Solver(network), Camera(client)
         self.scenery = Scenery(client, self.move)
@@ -52,11 +47,12 @@ class Page:
             None if gallery is None else Wall(client, gallery, network.name, self.open_entry, self.show_wall)
         )
         self.panel = Panel(client.gui, Actions(self.change, self.reset, self.upload, self.download))
+        self.jobs = Jobs(worker, self.panel.say)
         self.session: Session | None = None
         self.answer: Answer | None = None
         self._first: Session | None = None
         self._wanted: tuple[Geometry, Geometry] | None = None
-        self._lock, self._closed, self._held = threading.Lock(), False, False
+        self._lock, self._held = threading.Lock(), False
 
     def open(self, source: Geometry, reference: Geometry) -> None:
         """Show another pair: once there is an answer to it, and only then."""
@@ -96,7 +92,7 @@ class Page:
                 return
             self.session = after
             self.panel.say("")
-        self._submit("answer", self._answer)
+        self.jobs.submit("answer", self._answer)
 
     def reset(self) -> None:
         """Everything as it was when the pair was opened."""
@@ -134,9 +130,8 @@ class Page:
             self.client.send_file_download(name, make(self.answer), save_immediately=True)
 
     def close(self) -> None:
-        """Forget what still waits; the tab is gone."""
-        self._closed = True
-        self._drop(*KINDS)
+        """The tab is gone."""
+        self.jobs.close()
 
     def _open_files(self, source: Geometry, reference: Geometry) -> None:
         """With the lock held."""
@@ -161,39 +156,20 @@ class Page:
                     if self._wanted is wanted:
                         self._wanted = None
 
-        self._submit("open", done)
-
-    def _drop(self, *kinds: str) -> None:
-        for kind in kinds:
-            self.worker.drop((id(self), kind))
-
-    def _submit(self, kind: str, job: Callable[[], None]) -> None:
-        self.worker.submit((id(self), kind), lambda: self._guarded(job))
-
-    def _guarded(self, job: Callable[[], None]) -> None:
-        """Whatever happens to an answer, the page says it and goes on."""
-        if self._closed:
-            return
-        try:
-            job()
-        except InputError as error:
-            self.panel.say(str(error))
-        except Exception as error:
-            log.exception("unexpected error in the viewer")
-            self.panel.say(f"unexpected {type(error).__name__}: {error}")
+        self.jobs.submit("open", done)
 
     def _open(self, source: Piece, reference: Piece) -> None:
         problem = Problem((source, reference), self.refine)
         found = layout(problem, self.solver.base(problem).transformation)
         session = found.start(problem)
         answer = self.solver.solve(session)
-        self._drop("hang")
+        self.jobs.drop("hang")
         if self.wall is not None:
             self.wall.clear()
         with self._lock:  # nobody may hold pieces that are being taken away
             self.session, self._first, self._held = session, session, False
             self.scenery.set_up(found, answer)
-            self._drop("answer")
+            self.jobs.drop("answer")
         self.camera.frame(found.framing(all_points(found, answer)), hazy=True)
         self.panel.set(session)
         self._show(answer)
@@ -203,7 +179,7 @@ class Page:
         with self._lock:
             self.session = None
             self.scenery.clear()
-        self._drop("answer", "hang")
+        self.jobs.drop("answer", "hang")
         self.wall.clear()
         self.wall.say(None)
         self.camera.frame(self.wall.view, hazy=False)
@@ -219,7 +195,7 @@ class Page:
             self.panel.say(str(error))
             picture = EMPTY
         wall.hang(number, entry, picture)
-        self._submit("hang", lambda: self._hang(wall, rest[1:]))
+        self.jobs.submit("hang", lambda: self._hang(wall, rest[1:]))
 
     def _open_entry(self, entry: Entry) -> None:
         """With as many points as were evaluated."""

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bitr.io import Geometry, sample_surface
-from bitr.refine.crossing import crossing
-from bitr.refine.oriented import oriented
-from bitr.refine.shell import Shell, is_closed, volume
-from bitr.refine.shells import Shells
-from bitr.refine.solid import Solid, welded
+from bitr.refine.contact.crossing import crossing
+from bitr.refine.contact.oriented import oriented
+from bitr.refine.contact.shell import Shell, is_closed, volume
+from bitr.refine.contact.shells import Shells
+from bitr.refine.contact.solid import Solid, welded
 from bitr.refine.surface import Surface
-from tests.refine.solids import box, bumpy, joined, shifted
+from tests.refine.contact.solids import box, bumpy, joined, shifted
 
 
 def winding(points, triangles):

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.spatial import cKDTree
 
+from bitr.refine.contact.signed import Signed, unit_rows
+from bitr.refine.contact.triangles import nearest_on_triangles
 from bitr.refine.frame import Points, dot
-from bitr.refine.signed import Signed, unit_rows
-from bitr.refine.triangles import nearest_on_triangles
 
 AT_ONCE = 512
 """Points whose candidates are held in memory together."""
@@ -24,7 +24,7 @@ class Shell:
 
     triangles: Float64[np.ndarray, "f 3 3"]
     normals: Float64[np.ndarray, "f 7 3"]
-    """Of the parts of each triangle, numbered as in ``bitr.refine.triangles``."""
+    """Of the parts of each triangle, numbered as in ``bitr.refine.contact.triangles``."""
     centers: cKDTree
     levels: tuple[tuple[cKDTree, Int64[np.ndarray, " _"], float], ...]
     """Triangles of about one size: a tree of their centres, their numbers, and the largest radius."""

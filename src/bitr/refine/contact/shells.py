@@ -9,9 +9,9 @@ from jaxtyping import Float64, Int64
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from bitr.refine.contact.shell import ON, Shell, directed_edges, volume
+from bitr.refine.contact.signed import Signed
 from bitr.refine.frame import Points
-from bitr.refine.shell import ON, Shell, directed_edges, volume
-from bitr.refine.signed import Signed
 
 FLAT = 1e-9
 """Volume that is none, of a cube as wide as the part."""

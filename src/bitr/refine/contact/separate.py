@@ -9,13 +9,13 @@ from jaxtyping import Bool, Float64
 
 from bitr.data.poses import inverse
 from bitr.io import Geometry, as_points
-from bitr.refine.correction import Correction, inertia, shortest
-from bitr.refine.crossing import crossing
+from bitr.refine.contact.correction import Correction, inertia, shortest
+from bitr.refine.contact.crossing import crossing
+from bitr.refine.contact.oriented import OrientedPoints
+from bitr.refine.contact.separation import Separation
+from bitr.refine.contact.solid import PROBES, Solid
 from bitr.refine.frame import Frame, Matrix, moved
-from bitr.refine.oriented import OrientedPoints
 from bitr.refine.search import check
-from bitr.refine.separation import Separation
-from bitr.refine.solid import PROBES, Solid
 from bitr.refine.surface import NUM_NEIGHBORS
 
 ROUNDS = 30

@@ -10,8 +10,8 @@ from bitr.data.poses import acted
 from bitr.errors import InputError
 from bitr.io import Geometry, sample_surface
 from bitr.refine import separate
-from bitr.refine.correction import Correction, inertia, shortest
-from tests.refine.solids import box, bumpy, joined, larger, pushed, separation_laws, shifted, tube
+from bitr.refine.contact.correction import Correction, inertia, shortest
+from tests.refine.contact.solids import box, bumpy, joined, larger, pushed, separation_laws, shifted, tube
 
 STACKED = shifted(0.1, 0.2, 0.95)
 """A box that stands 0.05 deep in another."""

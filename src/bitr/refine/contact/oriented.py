@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
+from bitr.refine.contact.signed import Signed, unit_rows
 from bitr.refine.frame import Points, dot
-from bitr.refine.signed import Signed, unit_rows
 from bitr.refine.surface import Surface
 
 NEIGHBORS = 12

@@ -12,11 +12,11 @@ from small_gicp import KdTree
 
 from bitr.io import Geometry, sample_surface
 from bitr.io.subsample import even_draw
+from bitr.refine.contact.oriented import oriented
+from bitr.refine.contact.shell import directed_edges, is_closed
+from bitr.refine.contact.shells import Shells
+from bitr.refine.contact.signed import Signed
 from bitr.refine.frame import Points
-from bitr.refine.oriented import oriented
-from bitr.refine.shell import directed_edges, is_closed
-from bitr.refine.shells import Shells
-from bitr.refine.signed import Signed
 from bitr.refine.surface import NUM_NEIGHBORS, Surface
 
 PROBES = 2000
