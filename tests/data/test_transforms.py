@@ -13,9 +13,11 @@ from bitr.data.transforms import (
     assembled,
     both,
     crop,
+    deform,
     jitter,
     move,
     move_randomly,
+    random_stretch,
     resample,
     sample_by_area,
     sample_farthest,
@@ -334,3 +336,38 @@ def test_thinning_samples_meshes():
     thinned = thin(assembled(mesh, cloud, "two"), 100, np.random.default_rng(1))
     assert thinned.source.faces is None
     assert [len(thinned.source.points), len(thinned.reference.points)] == [20, 100]
+
+
+@few
+@given(SEEDS, st.booleans())
+def test_deformed_pair_is_the_deformed_whole(seed, mirror):
+    rng = generator(seed)
+    pair = pair_of(60, rng)
+    matrix = random_stretch(0.4, mirror, rng)
+    made = deform(pair, matrix)
+    r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
+    np.testing.assert_allclose(
+        made.source.points @ r.T + t, (pair.source.points @ r.T + t) @ matrix.T, atol=TIGHT
+    )
+    np.testing.assert_allclose(made.reference.points, pair.reference.points @ matrix.T, atol=TIGHT)
+    np.testing.assert_array_equal(made.ref_from_src, pair.ref_from_src)
+    assert made.symmetry is None
+    assert made.axis is None
+
+
+def test_normals_of_a_deformed_plane_stay_normal():
+    rng = generator(0)
+    plane = np.column_stack([rng.normal(size=(50, 2)), np.zeros(50)])
+    piece = Geometry(plane, normals=np.tile([0.0, 0.0, 1.0], (50, 1)))
+    matrix = random_stretch(0.5, mirror=True, rng=rng)
+    made = deform(assembled(piece, piece, "plane"), matrix).source
+    np.testing.assert_allclose((made.points - made.points[0]) * made.normals @ np.ones(3), 0, atol=TIGHT)
+    np.testing.assert_allclose(np.linalg.norm(made.normals, axis=1), 1, atol=TIGHT)
+
+
+@few
+@given(SEEDS)
+def test_random_stretch_has_the_factors_it_says(seed):
+    values = np.linalg.eigvalsh(random_stretch(0.3, mirror=True, rng=generator(seed)))
+    assert np.all((np.abs(values) >= np.exp(-0.3)) & (np.abs(values) <= np.exp(0.3)))
+    assert (values < 0).sum() <= 1

@@ -5,7 +5,16 @@ import torch
 
 from bitr import InputError, Rigid
 from bitr.groups import Rep, swap, turn
-from bitr.layers import Chebyshev, Clouds, DegreeLinear, Elu, FieldNorm, Homogeneous
+from bitr.layers import (
+    Chebyshev,
+    Clouds,
+    DegreeLinear,
+    Elu,
+    FeedForward,
+    FieldNorm,
+    Homogeneous,
+    WholeCloudBlock,
+)
 from tests.conftest import assert_same_field, random_field, random_points
 from tests.layers.cases import make_edges
 from tests.reference.literal import literal_elu
@@ -135,3 +144,54 @@ def test_swapping_the_sides_permutes_the_radial_functions(rng, make):
 def test_a_layer_and_its_edges_must_agree_on_the_radial_functions(rng):
     with pytest.raises(InputError, match="the edges carry 3 radial functions, the layer expects 4"):
         Chebyshev(1, 4)(make_edges(random_points(9, 3, rng), 1))
+
+
+ONE_SIDED = Rep({(0, 0): 4, (1, 0): 3, (2, 0): 2})
+
+
+def test_feed_forward_turns_with_the_features(rng):
+    layer, f = FeedForward(ONE_SIDED).double(), random_field(ONE_SIDED, 5, rng)
+    r, one = Rigid.random(rng).rotation, torch.eye(3, dtype=torch.float64)
+    assert_same_field(layer(turn(f, r, one)), turn(layer(f), r, one))
+
+
+def test_feed_forward_tells_a_shape_from_its_mirror_image(rng):
+    """By the cross products; inner products alone would not."""
+    layer, f = FeedForward(ONE_SIDED).double(), random_field(ONE_SIDED, 5, rng)
+    mirrored = {d: (-1) ** d[0] * values for d, values in f.items()}
+    assert (layer(mirrored)[1, 0] + layer(f)[1, 0]).abs().max() > 1e-3
+
+
+def test_feed_forward_does_not_run_away_from_large_features(rng):
+    layer, f = FeedForward(ONE_SIDED).double(), random_field(ONE_SIDED, 50, rng)
+    change = {}
+    for factor in (1.0, 1e4):
+        large = {d: factor * values for d, values in f.items()}
+        change[factor] = max(float((layer(large)[d] - large[d]).detach().abs().max()) for d in f)
+    assert change[1e4] < 10 * change[1.0]
+
+
+def test_whole_cloud_block_turns_each_cloud_by_itself(rng):
+    block, clouds = WholeCloudBlock(ONE_SIDED).double(), Clouds(((1, 6), (1, 4)))
+    f, one = random_field(ONE_SIDED, 10, rng), torch.eye(3, dtype=torch.float64)
+    r1, r2 = Rigid.random(rng).rotation, Rigid.random(rng).rotation
+
+    def turned(field):
+        parts = [turn({d: v[rows] for d, v in field.items()}, r, one) for r, rows in halves]
+        return {d: torch.cat([parts[0][d], parts[1][d]]) for d in field}
+
+    halves = [(r1, slice(0, 6)), (r2, slice(6, 10))]
+    assert_same_field(block(turned(f), clouds), turned(block(f, clouds)))
+
+
+def test_whole_cloud_block_sees_the_other_cloud_and_no_padding(rng):
+    block, f = WholeCloudBlock(ONE_SIDED).double(), random_field(ONE_SIDED, 10, rng)
+    clouds = Clouds(((1, 6), (1, 4)), torch.tensor([True] * 9 + [False]))
+    out = block(f, clouds)
+    padding, other = ({d: v.clone() for d, v in f.items()} for _ in range(2))
+    for d in f:
+        padding[d][9] = 100.0
+        other[d][8] = 2.0
+    unpadded = {d: v[:9] for d, v in block(padding, clouds).items()}
+    assert_same_field(unpadded, {d: v[:9] for d, v in out.items()})
+    assert (block(other, clouds)[1, 0][:6] - out[1, 0][:6]).abs().max() > 1e-6

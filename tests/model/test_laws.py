@@ -80,7 +80,7 @@ def test_any_factor_scales_the_translation_and_nothing_else(pair, factor):
 @pytest.mark.parametrize("max_degree", [1, 2, 3])
 def test_laws_hold_for_higher_degrees(max_degree):
     sizes = {"num_keypoints": 8, "num_neighbors": 6, "channels": 2, "num_layers": 1}
-    config = BITRConfig(max_degree=max_degree, cloud_channels=6, context=True, **sizes)
+    config = BITRConfig(max_degree=max_degree, cloud_channels=6, width=10, depth=2, **sizes)
     model = BITR(config).double()
     x, y = example_pair(0, 40, PLAIN)
     with torch.no_grad():

@@ -9,10 +9,12 @@ import torch
 
 from bitr.data import dataset
 from bitr.errors import InputError
+from bitr.training.config import DataConfig
 from bitr.training.source import Source, sources
 from bitr.training.stream import Numbers, Stream, batches
 from tests.training.cases import MODEL, config, write_folder
 
+DATA = DataConfig(points=32)
 STAND_IN = Source("bunny-stand-in", "", "train", None)
 
 
@@ -48,7 +50,7 @@ def pair_id(source, i):
 
 
 def test_a_pair_is_sampled_anew_every_time_it_comes(folder):
-    alone = Stream(Source(str(folder), "", "test", (3,)), 1, 0, 32, 0.0, MODEL)
+    alone = Stream(Source(str(folder), "", "test", (3,)), 1, 0, DATA, MODEL)
     first, again = alone[0], alone[1]
     assert first.id == again.id
     assert not np.array_equal(first.reference.points, again.reference.points)
@@ -64,11 +66,11 @@ def test_a_number_gives_the_same_sample_whatever_was_asked_before(stream, folder
 
 @pytest.mark.parametrize("order", [(0, 1001, 2002), (2002, 0, 1001)])
 def test_generated_pairs_are_made_anew_in_every_epoch_and_alike_for_the_same_number(order):
-    made = [Stream(STAND_IN, 1000, 5, 32, 0.0, MODEL)[number] for number in order]
-    stream = Stream(STAND_IN, 1000, 5, 32, 0.0, MODEL)
+    made = [Stream(STAND_IN, 1000, 5, DATA, MODEL)[number] for number in order]
+    stream = Stream(STAND_IN, 1000, 5, DATA, MODEL)
     for number, expected in zip(order, made, strict=True):
         assert_same_pair(stream[number], expected)
-    stream_of_another_seed = Stream(STAND_IN, 1000, 6, 32, 0.0, MODEL)
+    stream_of_another_seed = Stream(STAND_IN, 1000, 6, DATA, MODEL)
     assert not np.array_equal(stream_of_another_seed[0].ref_from_src, stream[0].ref_from_src)
 
 
@@ -76,7 +78,7 @@ def test_seeds_and_epochs_share_no_sample():
     """The same generated pair, in different epochs and for different seeds, is cut differently."""
     poses = set()
     for seed in range(3):
-        stream = Stream(Source("bunny-stand-in", "", "train", (0,)), 1, seed, 32, 0.0, MODEL)
+        stream = Stream(Source("bunny-stand-in", "", "train", (0,)), 1, seed, DATA, MODEL)
         poses |= {stream[number].ref_from_src.tobytes() for number in range(3)}
     assert len(poses) == 9
 
@@ -150,3 +152,12 @@ def test_reseeding_generated_shapes_is_opening_them_anew():
 @pytest.mark.parametrize("name", ["bunny", "airplane"])
 def test_reseeding_real_data_is_opening_it_anew(real_data, name):
     assert_reseeding_is_opening_anew(name, real_data)
+
+
+def test_stretched_and_mirrored_pairs_are_of_other_shapes_with_the_same_answer(folder):
+    plain, other = (
+        Stream(Source(str(folder), "", "test", (3,)), 1, 0, data, MODEL)[0]
+        for data in (DataConfig(points=60), DataConfig(points=60, stretch=0.3, mirror=True))
+    )
+    np.testing.assert_array_equal(plain.ref_from_src, other.ref_from_src)
+    assert np.ptp(other.reference.points, axis=0) != pytest.approx(np.ptp(plain.reference.points, axis=0))

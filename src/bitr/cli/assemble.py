@@ -32,7 +32,13 @@ Output = Annotated[
 ]
 Scene = Annotated[Path | None, typer.Option(help="The moved source and the reference in one file.")]
 Model = Annotated[str, typer.Option(help="Name of weights that come with bitr, or path of a checkpoint.")]
-Refine = Annotated[str, typer.Option(metavar="none|icp|ot", help="Refinement where the pieces overlap.")]
+Refine = Annotated[
+    str,
+    typer.Option(
+        metavar="none|icp|ot|match",
+        help="Refinement where the pieces overlap; match finds the pose of two scans from anywhere.",
+    ),
+]
 Hypotheses = Annotated[int, typer.Option(help="How many poses to return at most, best first.")]
 Separate = Annotated[
     bool,

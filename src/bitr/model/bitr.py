@@ -18,6 +18,7 @@ from bitr.model.keypoints import KeyPointNetwork
 from bitr.model.merge import merge, merged_rep
 from bitr.model.projection import Unprojected, project
 from bitr.model.transformer import MergedTransformer
+from bitr.model.wide import WideKeyPointNetwork
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class BITR(nn.Module):
         if not isinstance(self.config, BITRConfig):
             raise InputError(f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()")
         _keep_freed_memory()
-        self.extract = KeyPointNetwork(self.config)
+        network = WideKeyPointNetwork if self.config.width else KeyPointNetwork
+        self.extract = network(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
 
     def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:

@@ -8,7 +8,6 @@ from bitr.groups import Field, Rep
 from bitr.layers import (
     Chebyshev,
     Clouds,
-    Context,
     Edges,
     Elu,
     FieldNorm,
@@ -25,7 +24,7 @@ LEAK = 0.2
 
 
 class Block(nn.Module):
-    """A transformer layer and an Elu layer, the field brought to size 1 between them; then the context."""
+    """A transformer layer and an Elu layer, the field brought to size 1 between them."""
 
     def __init__(self, config: BITRConfig, rep_in: Rep, rep_out: Rep, sides: int) -> None:
         super().__init__()
@@ -33,12 +32,10 @@ class Block(nn.Module):
         epsilon = SOFT_ELU if config.smooth else SHARP_ELU
         self.elu = Elu(rep_out, tied=_tied(config, sides), epsilon=epsilon, leak=LEAK)
         self.norm = FieldNorm(center=sides == 1) if config.normalize else None
-        self.context = Context(rep_out) if config.context and sides == 1 else None
 
     def forward(self, field: Field, edges: Edges, clouds: Clouds) -> Field:
         field = self.layer(field, edges)
-        field = self.elu(field if self.norm is None else self.norm(field, clouds))
-        return field if self.context is None else self.context(field, clouds)
+        return self.elu(field if self.norm is None else self.norm(field, clouds))
 
 
 def transformer_layer(

@@ -14,6 +14,8 @@ LIMITS = {
     "num_layers": (1, 64),
     "channels": (1, 256),
     "cloud_channels": (1, 256),
+    "width": (0, 1024),
+    "depth": (1, 64),
     "num_neighbors": (1, 4096),
     "max_degree": (1, 6),
     "num_heads": (1, 256),
@@ -25,17 +27,21 @@ LIMITS = {
 class BITRConfig:
     """``BITRConfig()`` is our default; ``BITRConfig.paper()`` is the paper's own construction."""
 
-    num_keypoints: int = 32
-    num_layers: int = 2
+    num_keypoints: int = 16
+    num_layers: int = 1
     channels: int = 4
     """Of each degree on the merged cloud (Φ_S)."""
-    cloud_channels: int = 4
-    """Of each degree on the clouds themselves (Φ_E). The paper has one number for both."""
+    cloud_channels: int = 8
+    """Of each degree on the edges of the clouds themselves (Φ_E). The paper has one number for both."""
+    width: int = 32
+    """Of each degree in the blocks of Φ_E that see whole clouds; 0: there are none, as in the paper."""
+    depth: int = 3
+    """How many of these blocks follow each layer on neighbourhoods."""
     num_neighbors: int = 16
     max_degree: int = 1
     num_heads: int = 2
     radial: Literal["chebyshev", "homogeneous"] = "chebyshev"
-    radial_functions: tuple[int, int] = (4, 3)
+    radial_functions: tuple[int, int] = (3, 2)
     """How many functions of a distance in a cloud, and of each of the two distances in the merged cloud."""
     smooth: bool = True
     """Continuous in the points: an envelope on neighbours, directions and Elu that fade, not jump."""
@@ -43,8 +49,6 @@ class BITRConfig:
     """Input features from the centroid: x − m(X) and its length. Without, a constant."""
     normalize: bool = True
     """Fields at size 1 before each Elu layer, so that key points start spread out and not at the centroid."""
-    context: bool = False
-    """Each point of a cloud also sees the mean of its cloud's features, after every block of Φ_E."""
     normals: bool = False
     colors: bool = False
     swap: bool = True
@@ -54,6 +58,10 @@ class BITRConfig:
     def paper(cls, **changes: Any) -> BITRConfig:
         """The construction of the paper: φ₀ and φ₁ of App. C.4, plain softmax, a constant as input."""
         own: dict[str, Any] = {
+            "num_keypoints": 32,
+            "num_layers": 2,
+            "cloud_channels": 4,
+            "width": 0,
             "num_neighbors": 24,
             "radial": "homogeneous",
             "radial_functions": (96, 16),

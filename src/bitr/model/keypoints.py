@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bitr.groups import Cloud, Field, Rep
-from bitr.layers import Clouds, Neighborhoods, edges_of
+from bitr.layers import Clouds, Edges, Neighborhoods, edges_of
 from bitr.layers.precision import full_precision
 from bitr.model.blocks import Block, transformer_layer
 from bitr.model.config import BITRConfig
@@ -27,15 +27,13 @@ class KeyPoints:
 class KeyPointNetwork(nn.Module):
     """A shared SE(3)-transformer that gives each point L logits; X̃ = softmax(F⁰_X) X (eq. keypoints)."""
 
+    blocks: nn.ModuleList
+    last: nn.Module
+
     def __init__(self, config: BITRConfig) -> None:
         super().__init__()
         self.config = config
-        rep = Rep.one_sided(config.max_degree, config.cloud_channels)
-        fused = Rep({**rep, (0, 0): 2 * config.cloud_channels})
-        inputs = [_input_rep(config)] + [rep] * (config.num_layers - 1)
-        self.blocks = nn.ModuleList(Block(config, rep_in, rep, sides=1) for rep_in in inputs)
-        self.last = transformer_layer(config, fused, Rep({(0, 0): config.num_keypoints}), sides=1)
-        self.rep_out = fused
+        self.rep_out = self._make(config)
 
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
         """Both clouds go through the network in one row; only the fusion and the pools tell them apart."""
@@ -46,12 +44,26 @@ class KeyPointNetwork(nn.Module):
         edges = edges_of(around, self.config.max_degree, self._unit(around), self.config.basis_size(sides=1))
         field_x, field_y = _input_field(x, self.config), _input_field(y, self.config)
         field = {degree: torch.cat([field_x[degree], field_y[degree]]) for degree in field_x}
+        field, logits = self._features(field, edges, clouds)
+        of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
+        x_logits, y_logits = clouds.split(logits)
+        return _select(x, x_logits, of_x), _select(y, y_logits, of_y)
+
+    def _make(self, config: BITRConfig) -> Rep:
+        """The layers; returns the degrees of the features."""
+        rep = Rep.one_sided(config.max_degree, config.cloud_channels)
+        fused = Rep({**rep, (0, 0): 2 * config.cloud_channels})
+        inputs = [input_rep(config)] + [rep] * (config.num_layers - 1)
+        self.blocks = nn.ModuleList(Block(config, rep_in, rep, sides=1) for rep_in in inputs)
+        self.last = transformer_layer(config, fused, Rep({(0, 0): config.num_keypoints}), sides=1)
+        return fused
+
+    def _features(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
+        """Features of all points, and L logits of each."""
         for block in self.blocks:
             field = block(field, edges, clouds)
         field = _fuse(field, clouds)
-        of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
-        x_logits, y_logits = clouds.split(self.last(field, edges)[0, 0][:, 0])
-        return _select(x, x_logits, of_x), _select(y, y_logits, of_y)
+        return field, self.last(field, edges)[0, 0][:, 0]
 
     def _unit(self, around: Neighborhoods) -> Float[Tensor, " C"] | None:
         """The mean reach of the neighbourhoods of both clouds of a pair, as their common unit of length."""
@@ -78,7 +90,7 @@ def _select(cloud: Cloud, logits: Float[Tensor, "b n l"], field: Field) -> KeyPo
         return KeyPoints(weights @ cloud.points, pooled)
 
 
-def _input_rep(config: BITRConfig) -> Rep:
+def input_rep(config: BITRConfig) -> Rep:
     scalars = 1 + config.position_features + 3 * config.colors
     vectors = config.position_features + config.normals
     return Rep({(0, 0): scalars, (1, 0): int(vectors)})

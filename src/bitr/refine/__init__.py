@@ -6,6 +6,7 @@ from bitr.refine.arun import arun
 from bitr.refine.contact import Separation, separate
 from bitr.refine.frame import Matrix, Points
 from bitr.refine.icp import icp
+from bitr.refine.matching import match
 from bitr.refine.one_sided import one_sided_icp
 from bitr.refine.ot import ot
 from bitr.refine.refinement import Refinement, left
@@ -16,7 +17,12 @@ def none(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
     return left(ref_from_src, "no refinement was asked for")
 
 
-REFINEMENTS: dict[str, Callable[[Points, Points, Matrix], Refinement]] = {"none": none, "icp": icp, "ot": ot}
+REFINEMENTS: dict[str, Callable[[Points, Points, Matrix], Refinement]] = {
+    "none": none,
+    "icp": icp,
+    "ot": ot,
+    "match": match,
+}
 """By the names that settings and commands use."""
 
 __all__ = [
@@ -25,6 +31,7 @@ __all__ = [
     "Separation",
     "arun",
     "icp",
+    "match",
     "none",
     "one_sided_icp",
     "ot",

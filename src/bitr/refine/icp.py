@@ -22,10 +22,11 @@ def icp(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
     Moving or scaling the pieces moves or scales the answer; icp(Y, X, g⁻¹) is the inverse of icp(X, Y, g).
     Where too little overlaps, the pose stays as it is.
     """
-    return refined(source, reference, ref_from_src, _search)
+    return refined(source, reference, ref_from_src, bring_together)
 
 
-def _search(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int]:
+def bring_together(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int]:
+    """The search itself: the pose where it ends, and its steps."""
     last = common_spacing(x, y)
     widths = [*np.geomspace(max(WIDEST, last), last, NARROWING), *[last] * AT_LAST]
     return descend(x, y, ref_from_src, nearest_points, widths)

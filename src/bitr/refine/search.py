@@ -25,8 +25,13 @@ Search = Callable[[Surface, Surface, Matrix], tuple[Matrix, int]]
 """(source, reference, pose) → better pose, iterations; in coordinates without a unit."""
 
 
-def refined(source: Points, reference: Points, ref_from_src: Matrix, search: Search) -> Refinement:
-    """Where the search ends, if the pieces overlap enough there for how far it is; else the pose given."""
+def refined(
+    source: Points, reference: Points, ref_from_src: Matrix, search: Search, *, from_anywhere: bool = False
+) -> Refinement:
+    """Where the search ends, if the pieces overlap enough there for how far it is; else the pose given.
+
+    A search ``from_anywhere`` may go far.
+    """
     check(source, reference, ref_from_src)
     x, y = (points[even_draw(len(points), MOST_POINTS, 0)] for points in (source, reference))
     frame = Frame.of(x, y)
@@ -38,7 +43,7 @@ def refined(source: Points, reference: Points, ref_from_src: Matrix, search: Sea
     turn = np.degrees(Rotation.from_matrix(found[:3, :3] @ ref_from_src[:3, :3].T).magnitude())
     if share < LEAST:
         doubt = f", and below {LEAST:.0%} that does not tell a pose"
-    elif share < CERTAIN and turn > FARTHEST_TURN:
+    elif not from_anywhere and share < CERTAIN and turn > FARTHEST_TURN:
         doubt = f", but only after a turn by {turn:.0f} degrees, which is no refinement"
     reason = f"the pieces overlap by {share:.0%}{doubt}"
     return Refinement(ref_from_src if doubt else frame.outside(found), not doubt, reason, iterations, share)

@@ -26,6 +26,10 @@ class DataConfig:
     """Most points of a cloud that the model sees; both clouds are thinned alike, anew every time."""
     noise: float = 0.0
     """Standard deviation of noise on training points, in units of the pair's size."""
+    stretch: float = 0.0
+    """Training shapes are stretched along three random axes by factors from e^-stretch to e^stretch."""
+    mirror: bool = False
+    """Half of the training shapes are mirrored: where a mirror image is a shape of the same kind."""
     val_pairs: int = 100
     """Most validation pairs."""
     workers: int = 1
@@ -52,7 +56,7 @@ class OptimizerConfig:
     """Adam or AdamW with warm-up, cosine decay, clipping and an average of the weights."""
 
     name: Literal["adam", "adamw"] = "adam"
-    rate: float = 2e-3
+    rate: float = 4e-3
     warmup: int = 100
     """Steps over which the rate rises from 0."""
     final: float = 0.01
@@ -123,6 +127,7 @@ def config_file(name: str | os.PathLike[str]) -> Path:
 LIMITS = {
     "data.points": (32, 10**6),
     "data.noise": (0, 1),
+    "data.stretch": (0, 1),
     "data.val_pairs": (1, 10**6),
     "data.workers": (0, 256),
     "loss.translation_weight": (0, 1e6),

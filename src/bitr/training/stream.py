@@ -11,9 +11,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from bitr.data import AssemblyPair
+from bitr.data.transforms import deform, random_stretch
 from bitr.errors import InputError
 from bitr.model import BITRConfig
-from bitr.training.config import TrainConfig
+from bitr.training.config import DataConfig, TrainConfig
 from bitr.training.samples import Batch, collate, sample
 from bitr.training.signals import in_own_group
 from bitr.training.source import Source, reseeded
@@ -33,23 +34,23 @@ class Stream(Dataset[AssemblyPair]):
     source: Source
     length: int
     seed: int
-    points: int
-    noise: float
+    data: DataConfig
     model: BITRConfig
     _opened: tuple[int, Sequence[AssemblyPair]] | None = field(default=None, repr=False)
     _order: tuple[int, np.ndarray] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, source: Source, config: TrainConfig) -> Stream:
-        data = config.data
-        return cls(source, len(source), config.run.seed, data.points, data.noise, config.model)
+        return cls(source, len(source), config.run.seed, config.data, config.model)
 
     def __getitem__(self, number: int) -> AssemblyPair:
         epoch, place = divmod(number, self.length)
         pairs = self._pairs(self.seed * EPOCHS + epoch)
         pair = pairs[self.source.row(int(self._order_of(epoch)[place]))]
         rng = np.random.default_rng([self.seed, 1, number])
-        return sample(pair, self.points, self.noise, self.model, rng)
+        if self.data.stretch or self.data.mirror:
+            pair = deform(pair, random_stretch(self.data.stretch, self.data.mirror, rng))
+        return sample(pair, self.data.points, self.data.noise, self.model, rng)
 
     def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:
         """One batch, or what is wrong with it: raised in a worker, it would arrive with a traceback in it."""

@@ -25,7 +25,9 @@ def of_layers(model):
 
 
 @pytest.mark.parametrize("kind", ["default", "paper"])
-@pytest.mark.parametrize("changes", [{}, {"max_degree": 2, "num_layers": 1}, FEATURES], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"max_degree": 2, "num_layers": 1}, {"width": 6, "depth": 2}, FEATURES], ids=str
+)
 def test_every_layer_of_a_lawful_model_passes(kind, changes):
     make = BITRConfig.paper if kind == "paper" else BITRConfig
     certificate = of_layers(BITR(make(**{**SMALL, **changes})))

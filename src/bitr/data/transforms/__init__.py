@@ -6,6 +6,7 @@ is changed; those that move a side take the pair, and return it with its new ``r
 """
 
 from bitr.data.transforms.cutting import crop, split
+from bitr.data.transforms.deform import deform, random_stretch
 from bitr.data.transforms.motion import assembled, both, move, move_randomly
 from bitr.data.transforms.noise import add_outliers, jitter
 from bitr.data.transforms.sampling import (
@@ -25,9 +26,11 @@ __all__ = [
     "assembled",
     "both",
     "crop",
+    "deform",
     "jitter",
     "move",
     "move_randomly",
+    "random_stretch",
     "resample",
     "sample_by_area",
     "sample_farthest",

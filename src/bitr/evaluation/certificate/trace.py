@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bitr.evaluation.certificate.features import Features, OfClouds, OfMerged
 from bitr.groups import Cloud, Field, Rigid
-from bitr.layers import Context, Edges, Elu, TransformerLayer
+from bitr.layers import Edges, Elu, TransformerLayer, WholeCloudBlock
 from bitr.model import BITR
 from bitr.model.keypoints import KeyPoints
 
@@ -53,8 +53,9 @@ class _Recorder:
         self.stages["extract.edges"] = OfClouds(_rows(offsets, own), _rows(offsets, other))
         self.stages["extract.inputs"] = self._in_one_row(field)
 
-    def fused(self, module: nn.Module, args: tuple[Field, Edges]) -> None:
-        self.stages["extract.fuse"] = self._in_one_row(args[0])
+    def fused(self, module: nn.Module, args: tuple[Field | Tensor, ...]) -> None:
+        if isinstance(args[0], dict):  # of a wide model, the scalars alone
+            self.stages["extract.fuse"] = self._in_one_row(args[0])
 
     def selected(self, module: nn.Module, args: Any, keys: tuple[KeyPoints, KeyPoints]) -> None:
         x, y = (_key_field(key) for key in keys)
@@ -107,7 +108,7 @@ def _layers(module: nn.Module, path: str = "") -> Iterator[tuple[str, nn.Module]
     """All modules but the insides of a layer, with their paths."""
     if path:
         yield path, module
-    if not isinstance(module, Context | Elu | TransformerLayer):
+    if not isinstance(module, Elu | TransformerLayer | WholeCloudBlock):
         for name, child in module.named_children():
             yield from _layers(child, f"{path}.{name}" if path else name)
 

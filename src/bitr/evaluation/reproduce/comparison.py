@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from bitr.errors import InputError
 from bitr.evaluation.baselines import baseline
@@ -13,7 +15,7 @@ from bitr.evaluation.reproduce.experiment import Case, Experiment
 from bitr.evaluation.reproduce.plan import Plan
 from bitr.evaluation.reproduce.result import Result, Table
 from bitr.evaluation.reproduce.rows import Entry, measured, samplings
-from bitr.evaluation.reproduce.weights import data_words, trained, training_words, weights
+from bitr.evaluation.reproduce.weights import Weights, data_words, trained, training_words, weights
 from bitr.training import TrainConfig
 
 OVERLAPPING = 0.5
@@ -24,32 +26,41 @@ def compare(experiment: Experiment, plan: Plan) -> Result:
     """A table for each data set."""
     for case in experiment.cases:
         plan.pairs(plan.config(case.data).data.name, 0)  # raises before hours are spent on the others
-    tables = tuple(_table(experiment, case, plan) for case in experiment.cases)
+    tables, before = [], None
+    for case in experiment.cases:
+        table, before = _table(experiment, case, plan, before)
+        tables.append(table)
     return Result(
         experiment.name,
         experiment.title,
         experiment.section,
         plan.settings(),
-        tables,
+        tuple(tables),
         (*experiment.notes, *_budget_note(experiment, plan)),
     )
 
 
-def _table(experiment: Experiment, case: Case, plan: Plan) -> Table:
-    config = plan.config(case.data)
+def _table(experiment: Experiment, case: Case, plan: Plan, before: Path | None) -> tuple[Table, Path | None]:
+    """The table of a data set, and the run that trained for it.
+
+    Where what is kept varies, each model goes on from the one that had more to see: the easier comes first.
+    """
+    config, parts = plan.config(case.data), len(experiment.cases)
+    if case.keep is not None and before is not None:
+        config = replace(config, run=replace(config.run, init_from=str(before)))
     pairs = samplings(config.data.name, plan)
-    parts = len(experiment.cases)
+    found = weights(config, config.data.name, plan, parts)
     entries = [
-        *_own(experiment, case, config, plan, parts),
+        *_own(experiment, case, config, found),
         *(_classical(experiment) if plan.classical else ()),
         *(_learned(experiment, config, plan, parts) if plan.learned else ()),
     ]
-    return Table(case.title, measured(entries, pairs, experiment.published, plan), pairs[0], case.keep)
+    rows = measured(entries, pairs, experiment.published, plan)
+    return Table(case.title, rows, pairs[0], case.keep), found.run
 
 
-def _own(experiment: Experiment, case: Case, config: TrainConfig, plan: Plan, parts: int) -> Iterator[Entry]:
+def _own(experiment: Experiment, case: Case, config: TrainConfig, found: Weights) -> Iterator[Entry]:
     """BITR, and BITR with each refinement."""
-    found = weights(config, config.data.name, plan, parts)
     method = as_trained(found.model, config.data.points)
     yield Entry(method.name, method, found.made)
     if case.keep is None or case.keep >= OVERLAPPING:
@@ -71,7 +82,8 @@ def _classical(experiment: Experiment) -> Iterator[Entry]:
 def _learned(experiment: Experiment, config: TrainConfig, plan: Plan, parts: int) -> Iterator[Entry]:
     for name in experiment.learned:
         try:
-            folder, result = trained(config, f"{config.data.name}-{name}", plan, parts, kind(name))
+            own = replace(config, run=replace(config.run, init_from=""))
+            folder, result = trained(own, f"{config.data.name}-{name}", plan, parts, kind(name))
         except InputError as error:  # told in the row: the others are worth their hours
             yield Entry(f"in the manner of {name.upper()}", None, str(error))
         else:

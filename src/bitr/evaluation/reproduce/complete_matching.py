@@ -28,7 +28,7 @@ PAIRS = 5
 """Of each sampling; each has random models of its own. The paper has one."""
 DISTURBED = ("X = Y", "resampled", f"noisy {NOISE:g}", f"cropped {KEEP:g}")
 MEMBERS = 16
-WIDE = BITRConfig(num_layers=1, num_neighbors=64, radial_functions=(1, 2), num_keypoints=8, context=False)
+WIDE = BITRConfig(cloud_channels=4, width=0, num_neighbors=64, radial_functions=(1, 2), num_keypoints=8)
 """Looks at more neighbours, and less closely: what random weights make of details is not found again in
 another sample of the same shape."""
 METHODS: dict[str, Callable[[str, int], Method]] = {

@@ -40,6 +40,8 @@ class Weights:
 
     model: BITR
     made: str
+    run: Path | None = None
+    """Where they were trained, if they were."""
 
 
 def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
@@ -55,7 +57,7 @@ def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
     if shipped is not None:
         return Weights(load(shipped).double(), f"{data}; {_card(shipped)}")
     folder, result = trained(config, name, plan, parts)
-    return Weights(load(folder).double(), f"{data}; {training_words(result, config)}")
+    return Weights(load(folder).double(), f"{data}; {training_words(result, config)}", folder)
 
 
 def trained(
@@ -88,8 +90,9 @@ def training_words(result: dict[str, Any], config: TrainConfig) -> str:
     """How long it was trained, and how much of a full training that is."""
     minutes, threads = result["seconds"] / 60, result["threads"]
     full = f" of {config.run.steps}" if result["steps"] < config.run.steps else ""
+    begun = ", after the table before" if config.run.init_from else ""
     time = f"{minutes:.0f} min" if minutes >= 10 else f"{minutes:.1f} min"
-    return f"trained {time}, {result['steps']}{full} steps, {threads} thread{'s' * (threads > 1)}"
+    return f"trained {time}, {result['steps']}{full} steps, {threads} thread{'s' * (threads > 1)}{begun}"
 
 
 def data_words(config: TrainConfig, plan: Plan) -> str:
