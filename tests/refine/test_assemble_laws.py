@@ -7,7 +7,7 @@ from benchmarks.assemble_laws import assembly, jug_pair, outcome, was_moved
 from bitr.app.network import Network
 from bitr.testing import as_rigid, pose_gap
 
-METHODS = pytest.mark.parametrize("refine", ["icp", "ot", "match"])
+METHODS = pytest.mark.parametrize("refine", ["icp", "ot"])
 
 
 @pytest.fixture(scope="module")

@@ -29,9 +29,9 @@ NEARBY = pytest.mark.parametrize(("refine", "pairs"), [(icp, 4), (ot, 2)], ids=[
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory):
-    """A data root with a folder ``shapes``: nothing is written among the user's files."""
+    """A data root with a folder ``generated``: nothing is written among the user's files."""
     folder = tmp_path_factory.mktemp("root")
-    (folder / "shapes").mkdir()
+    (folder / "generated").mkdir()
     return folder
 
 

@@ -32,7 +32,11 @@ HOMES = {
     "shapes": ("bitr.data.generated", "INFO"),
 }
 """Where each is described; imported when it is asked for."""
-VARIANTS = {"airplane": "bitr.data.airplane", "car-motorbike": "bitr.data.vehicles"}
+VARIANTS = {
+    "airplane": "bitr.data.airplane",
+    "car-motorbike": "bitr.data.vehicles",
+    "shapes": "bitr.data.generated.dataset",
+}
 """Data sets that take an option after a colon, as in airplane:0.5, and where it is understood."""
 
 

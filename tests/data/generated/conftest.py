@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data root with a folder ``shapes``: nothing is written among the user's files."""
+    """A data root with a folder ``generated``: nothing is written among the user's files."""
     folder = tmp_path_factory.mktemp("root")
-    (folder / "shapes").mkdir()
+    (folder / "generated").mkdir()
     return folder

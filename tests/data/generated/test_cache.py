@@ -110,8 +110,8 @@ def test_other_parameters_and_other_code_are_kept_apart(store, tmp_path, monkeyp
 def test_the_folder_is_below_the_root_only_where_it_was_made(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cached"))
     assert cache_folder(None) == cache_folder(tmp_path) == tmp_path / "cached" / "bitr" / "shapes"
-    (tmp_path / "shapes").mkdir()
-    assert cache_folder(tmp_path) == tmp_path / "shapes"
+    (tmp_path / "generated").mkdir()
+    assert cache_folder(tmp_path) == tmp_path / "generated"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder(None) == tmp_path / ".cache" / "bitr" / "shapes"

@@ -118,7 +118,7 @@ print(len(list(Path(sys.argv[1], "shapes").iterdir())), digest(pairs[0]), digest
 def test_another_process_makes_the_same_pairs_when_they_are_asked_for(root, tmp_path):
     """From the shapes that are stored here, and from none; opening the data set makes none."""
     here = [digest(shapes("test", root, 0, CLEAN)[i]) for i in (0, 1)]
-    (tmp_path / "shapes").mkdir()
+    (tmp_path / "generated").mkdir()
     for folder, before in ((root, "1"), (tmp_path, "0")):
         given = [sys.executable, "-c", SCRIPT, str(folder)]
         there = {**os.environ, "PYTHONPATH": "."}

@@ -112,7 +112,7 @@ def test_a_peg_in_a_hole_that_is_too_narrow_interlocks():
 @pytest.fixture(scope="module")
 def fractures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("root")
-    (folder / "shapes").mkdir()
+    (folder / "generated").mkdir()
     return shapes("val", folder, 3, ShapesConfig(mix=(1.0, 0.0, 0.0)))[:6]
 
 

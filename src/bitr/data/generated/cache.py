@@ -61,9 +61,9 @@ class ShapeCache:
 
 
 def cache_folder(root: Path | None) -> Path:
-    """The folder ``shapes`` below the root if there is one, else one among the user's cached files."""
-    if root is not None and (root / "shapes").is_dir():
-        return root / "shapes"
+    """The folder ``generated`` below the root if there is one, else one among the user's cached files."""
+    if root is not None and (root / "generated").is_dir():
+        return root / "generated"
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "bitr" / "shapes"
 

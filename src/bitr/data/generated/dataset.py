@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from bitr.data.generated.cache import FIRST, ShapeCache, cache_folder
 from bitr.data.generated.config import ShapesConfig
 from bitr.data.generated.drawing import draw
+from bitr.data.generated.meshes import MESHES, MESHES_INFO
 from bitr.data.info import DatasetInfo
 from bitr.data.pair import AssemblyPair
 from bitr.data.pairs import Pairs
@@ -18,6 +20,13 @@ from bitr.errors import InputError
 
 COUNTS = {"train": 100_000, "val": 1000, "test": 1000}
 """For training only a name for an epoch: another seed gives as many others, of the same shapes."""
+MIXES = {
+    "fracture": ((1.0, 0.0, 0.0), "broken"),
+    "cut": ((0.0, 1.0, 0.0), "cut in two by a plane"),
+    "crop": ((0.0, 0.0, 1.0), "cropped twice, so that the crops overlap"),
+    "apart": ((0.5, 0.5, 0.0), "broken or cut: pieces that do not overlap"),
+}
+"""Options of the data set: how much of each kind there is, and what that is in words."""
 HELD_OUT = 200
 """Different shapes of the splits that are not trained on."""
 
@@ -36,7 +45,7 @@ class _Drawn:
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
     """Pairs of generated shapes; consecutive pairs are of different shapes.
 
-    Shapes are stored below ``root``, if that has a folder ``shapes``, or among the user's cached files.
+    Shapes are stored below ``root``, if that has a folder ``generated``, or among the user's cached files.
     """
     if split not in SPLITS:
         raise InputError(f"shapes: no split {split!r}, expected one of {', '.join(SPLITS)}")
@@ -48,6 +57,22 @@ def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesCo
 def solids(split: str, config: ShapesConfig) -> int:
     """How many different shapes a split has."""
     return config.solids if split == "train" else HELD_OUT
+
+
+def variant(option: str) -> DatasetInfo:
+    """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap;
+    ``shapes:meshes`` cuts and crops the user's own meshes."""
+    if option == MESHES:
+        return MESHES_INFO
+    if option not in MIXES:
+        raise InputError(f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
+    mix, words = MIXES[option]
+    return replace(
+        INFO,
+        name=f"shapes:{option}",
+        title=f"generated objects, {words}",
+        open=partial(shapes, config=ShapesConfig(mix=mix)),
+    )
 
 
 INFO = DatasetInfo(

@@ -25,6 +25,13 @@ Sides = tuple[Geometry, Geometry]
 def draw(given: Fracture, config: ShapesConfig, id: str, rng: np.random.Generator) -> AssemblyPair:
     """A random pair, each side moved on its own; its kind is the last word of its id."""
     kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
+    return draw_kind(given, kind, config, id, rng)
+
+
+def draw_kind(
+    given: Fracture, kind: str, config: ShapesConfig, id: str, rng: np.random.Generator
+) -> AssemblyPair:
+    """A random pair of one kind."""
     source, reference = (_faulty(side, config, rng) for side in DRAWN[kind](given, config, rng))
     return move_randomly(assembled(source, reference, f"{id}/{kind}"), rng)
 

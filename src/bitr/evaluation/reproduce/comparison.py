@@ -24,6 +24,8 @@ OVERLAPPING = 0.5
 
 def compare(experiment: Experiment, plan: Plan) -> Result:
     """A table for each data set."""
+    if experiment.weights is not None and plan.model is None:
+        plan = replace(plan, model=experiment.weights)
     for case in experiment.cases:
         plan.pairs(plan.config(case.data).data.name, 0)  # raises before hours are spent on the others
     tables, before = [], None

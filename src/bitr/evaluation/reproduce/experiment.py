@@ -35,6 +35,8 @@ class Experiment:
     """Names of data sets; the training config has the same name."""
     keeps: tuple[float, ...] = ()
     """Shares of each cloud to keep, each a data set of its own."""
+    weights: str | None = None
+    """Those that come with bitr under this name are used, and nothing is trained."""
     refinements: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ()
     """Classical ones, by their short names."""

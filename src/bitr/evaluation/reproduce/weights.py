@@ -28,6 +28,7 @@ STAND_INS = {
     "outdoor": ("outdoor_lidar/*", "KITTI's street scans, not ASL's"),
     "mug-hanging": ("", "scenes simulated here"),
     "bowl-placing": ("", "scenes simulated here"),
+    "shapes": ("", "not in the paper"),
 }
 """Data that is not the paper's: files by which it is known, if any, and what tables say."""
 
