@@ -112,7 +112,7 @@ def test_key_points_lie_in_the_bounding_box_and_apart_from_each_other():
     with torch.no_grad():
         solution = untrained_model("default", 0, torch.float32).solve(x, y)
     for cloud, key in ((x, solution.source_keypoints), (y, solution.reference_keypoints)):
-        assert key.shape == (1, 32, 3)
+        assert key.shape == (1, 16, 3)
         assert (key >= cloud.amin(1) - 1e-6).all()
         assert (key <= cloud.amax(1) + 1e-6).all()
         spread = (key - key.mean(1, keepdim=True)).norm(dim=-1).square().mean().sqrt()

@@ -72,7 +72,7 @@ def _bytes(folder, change):
     return path
 
 
-WEIGHT = "extract.last.skip.weights.00"
+WEIGHT = "extract.blocks.0.near.skip.weights.00"
 BAD_FILES = {
     "missing": (lambda f: f / "nothing", "no such file or folder, and no such weights come with bitr"),
     "an empty folder": (lambda f: f, "no such file or folder"),

@@ -16,8 +16,8 @@ HELP = (
     "Make a table or figure of the paper again: take the data, train, test three times on different samples, "
     "and write a table (Markdown), a JSON and plots, with the paper's figures in the next column.\n\n"
     "NAME is toy, ablation, complete-matching, airplane, inter-class, fragments, indoor, outdoor, "
-    "manipulation, or all. The same command again goes on where it was stopped; a finished training is not "
-    "repeated."
+    "manipulation, unseen, or all. The same command again goes on where it was stopped; a finished training "
+    "is not repeated."
 )
 EXAMPLE = "example: bitr reproduce toy --budget 10m --out reproduced"
 

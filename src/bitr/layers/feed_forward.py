@@ -45,7 +45,8 @@ class FeedForward(nn.Module):
         seen = {degree: _limited(values) for degree, values in field.items()}
         a, b, c = self.a(seen), self.b(seen), self.c(seen)
         inner = [(a[d] * b[d]).mean(1) for d in field if d != (0, 0)]
-        says = self.network(torch.cat([seen[0, 0][:, 0], *inner], dim=-1)).split(self.sizes, dim=-1)
+        numbers = torch.cat([seen[0, 0][:, 0], *inner], dim=-1)
+        says = self.network(numbers).to(numbers.dtype).split(self.sizes, dim=-1)
         out = {(0, 0): field[0, 0] + says[0][:, None]}
         for degree, gate in zip(list(field)[1:], says[1:-1], strict=True):
             out[degree] = field[degree] + gate[:, None] * a[degree]

@@ -32,5 +32,5 @@ class WholeCloudBlock(nn.Module):
         field = self.norm(field, clouds)
         own = self.of_own({degree: clouds.means(values) for degree, values in field.items()})
         of_x, of_y = clouds.means(nn.functional.silu(field[0, 0])).chunk(2)
-        own[0, 0] = own[0, 0] + self.of_other(torch.cat([of_y, of_x]))
+        own[0, 0] = own[0, 0] + self.of_other(torch.cat([of_y, of_x])).to(of_x.dtype)
         return self.feed_forward({d: values + clouds.spread(own[d]) for d, values in field.items()})

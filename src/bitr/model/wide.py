@@ -48,4 +48,5 @@ class WideKeyPointNetwork(KeyPointNetwork):
         for block in self.blocks:
             field = block(field, edges, clouds)
         field = self.norm(field, clouds)
-        return field, self.last(field[0, 0][:, 0])
+        scalars = field[0, 0][:, 0]
+        return field, self.last(scalars).to(scalars.dtype)

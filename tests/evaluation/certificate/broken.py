@@ -11,7 +11,7 @@ from bitr import BITR, BITRConfig, Rigid
 from bitr.layers import Elu
 from bitr.model.keypoints import KeyPointNetwork
 
-SMALL = {"num_keypoints": 8, "num_neighbors": 8, "num_layers": 2}
+SMALL = {"width": 0, "num_keypoints": 8, "num_neighbors": 8, "num_layers": 2}
 
 
 def small(kind: type[BITR] = BITR, **changes: bool) -> BITR:

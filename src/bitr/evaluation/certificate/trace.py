@@ -53,7 +53,7 @@ class _Recorder:
         self.stages["extract.edges"] = OfClouds(_rows(offsets, own), _rows(offsets, other))
         self.stages["extract.inputs"] = self._in_one_row(field)
 
-    def fused(self, module: nn.Module, args: tuple[Field | Tensor, ...]) -> None:
+    def fused(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if isinstance(args[0], dict):  # of a wide model, the scalars alone
             self.stages["extract.fuse"] = self._in_one_row(args[0])
 
