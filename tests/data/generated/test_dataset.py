@@ -110,7 +110,7 @@ from pathlib import Path
 from bitr.data.generated import shapes
 from tests.data.generated.test_dataset import CLEAN, digest
 pairs = shapes("test", Path(sys.argv[1]), 0, CLEAN)
-print(len(list(Path(sys.argv[1], "shapes").iterdir())), digest(pairs[0]), digest(pairs[1]))
+print(len(list(Path(sys.argv[1], "generated").iterdir())), digest(pairs[0]), digest(pairs[1]))
 """
 
 
