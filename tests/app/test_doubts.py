@@ -66,7 +66,7 @@ def test_a_closed_gap_makes_an_answer_ambiguous():
 
 
 def test_all_doubts_are_told():
-    answer = bitr.assemble(CUBE_CORNERS, CUBE_CORNERS, model=untrained())
+    answer = bitr.assemble(CUBE_CORNERS, CUBE_CORNERS, model=untrained().double())
     assert answer.singular_gap < 1e-3
     assert answer.ambiguous
     assert answer.degenerate

@@ -187,7 +187,7 @@ def test_a_folder_with_a_run_is_not_begun_in_again(settings, finished):
 
 def test_a_run_goes_on_with_the_settings_it_began_with(settings, finished):
     newest = checkpoints(finished[0])[-1].read_bytes()
-    with pytest.raises(InputError, match=r"was begun with optimizer\.rate = 0\.002, and 0\.1 is asked for"):
+    with pytest.raises(InputError, match=r"was begun with optimizer\.rate = 0\.004, and 0\.1 is asked for"):
         train(changed(settings, "optimizer", rate=0.1), finished[0], resume=True)
     assert checkpoints(finished[0])[-1].read_bytes() == newest
     free = changed(changed(settings, "run", keep=3, device="cpu"), "data", root="/elsewhere")
@@ -213,7 +213,7 @@ def test_the_loss_of_a_few_pairs_falls(tmp_path):
     for split in ("train", "val"):
         write_folder(tmp_path / "data" / split, 2)
     run = {"run_steps": 40, "run_log_every": 5, "run_validate_every": 40, "run_checkpoint_every": 40}
-    settings = changed(config(tmp_path / "data", **run), "optimizer", rate=0.05, warmup=3)
+    settings = changed(config(tmp_path / "data", **run), "optimizer", rate=0.02, warmup=3)
     heard = Heard()
     train(settings, tmp_path / "run", listener=heard)
     losses = [record.loss for record in heard.records]

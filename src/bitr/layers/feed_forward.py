@@ -26,7 +26,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, rep: Rep) -> None:
         super().__init__()
-        self.a, self.b = DegreeLinear(rep, rep, tied=False), DegreeLinear(rep, rep, tied=False)
+        turning = Rep({degree: channels for degree, channels in rep.items() if degree != (0, 0)})
+        self.a, self.b = (DegreeLinear(turning, turning, tied=False) for _ in range(2))
         self.c = DegreeLinear(rep, Rep({(1, 0): rep[1, 0]}), tied=False)
         self.sizes = [*rep.values(), rep[1, 0]]
         hidden = WIDEN * rep[0, 0]
@@ -44,11 +45,11 @@ class FeedForward(nn.Module):
     def forward(self, field: Field) -> Field:
         seen = {degree: _limited(values) for degree, values in field.items()}
         a, b, c = self.a(seen), self.b(seen), self.c(seen)
-        inner = [(a[d] * b[d]).mean(1) for d in field if d != (0, 0)]
+        inner = [(a[degree] * b[degree]).mean(1) for degree in a]
         numbers = torch.cat([seen[0, 0][:, 0], *inner], dim=-1)
         says = self.network(numbers).to(numbers.dtype).split(self.sizes, dim=-1)
         out = {(0, 0): field[0, 0] + says[0][:, None]}
-        for degree, gate in zip(list(field)[1:], says[1:-1], strict=True):
+        for degree, gate in zip(a, says[1:-1], strict=True):
             out[degree] = field[degree] + gate[:, None] * a[degree]
         out[1, 0] = out[1, 0] + says[-1][:, None] * _cross(b[1, 0], c[1, 0])
         return out
