@@ -1,6 +1,6 @@
 """Best, median and worst pair of an experiment in one picture, for the documents.
 
-    python -m examples.cases reproduced/toy docs/pictures/cases-bunny.png
+python -m examples.cases reproduced/toy docs/pictures/cases-bunny.png
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="PNG file")
     parser.add_argument("--table", default="", help="beginning of the files' names, where there are several")
     options = parser.parse_args()
-    pictures = [Image.open(options.folder / f"{options.table}{case}_pair.png").convert("RGB") for case in CASES]
+    pictures = [
+        Image.open(options.folder / f"{options.table}{case}_pair.png").convert("RGB") for case in CASES
+    ]
     small = [each.resize((WIDTH, round(WIDTH * each.height / each.width))) for each in pictures]
     whole = Image.new("RGB", (WIDTH, sum(each.height for each in small)), "white")
     for i, each in enumerate(small):

@@ -64,7 +64,7 @@ def figures(path: Path, data: str) -> list[dict[str, Any]]:
             **(row["shares"] or {}),
         }
         for table in result["tables"]
-        if table["title"].partition(":")[0].partition(",")[0] == data
+        if table["title"].partition(":")[0].partition(",")[0] == data.partition(":")[0]
         for row in table["rows"]
         if row["name"].startswith("BITR")
     ]

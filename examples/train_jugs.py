@@ -1,6 +1,6 @@
-"""Trains the small weights that come with the package, on generated jugs that are cut in two.
+"""A training loop in a hundred lines, on generated jugs that are cut in two.
 
-    python examples/train_jugs.py --out src/bitr/weights/default.safetensors
+    python examples/train_jugs.py --out jugs.safetensors
 
 Every step sees new jugs. Validation jugs have seeds of their own; their mean error is printed as it goes and
 chooses nothing: the last averaged weights are kept. The test jugs, with seeds of their own again, are looked
