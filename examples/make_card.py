@@ -3,8 +3,8 @@
     python -m examples.make_card runs/mug-hanging mug-hanging reproduced/manipulation/result.json \
         --command "bitr reproduce manipulation --budget 17m" --limits "five unseen mugs; simulation"
 
-The card has the data and its terms, the hash of the split, the config, the seed, the time of training, and the
-figures of the table of that name on its test split.
+The card has the data and its terms, the hash of the split, the config, the seed, the time of training, and
+the figures of the tables of that data set on its test split.
 """
 
 from __future__ import annotations
