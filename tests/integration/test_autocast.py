@@ -16,7 +16,7 @@ def rounded():
 
 @pytest.mark.slow
 def test_rounded_products_keep_the_laws_within_a_stated_bound():
-    """Measured over the seeds and sizes of the law table: 0.08 at most, 0.015 in the median."""
+    """Over the seeds and sizes of the law table."""
     with rounded():
         laws: list[Laws] = [laws for _, _, laws in measured_laws(FLOAT32["default"])]
     assert worst(laws).bi < 0.2
