@@ -19,7 +19,7 @@ class MergedTransformer(nn.Module):
     def __init__(self, config: BITRConfig, rep_in: Rep) -> None:
         super().__init__()
         self.config = config
-        self.norm = FieldNorm(center=False) if config.normalize else None
+        self.norm_in, self.norm = (FieldNorm(center=False) if config.normalize else None for _ in range(2))
         rep = Rep.two_sided(config.max_degree, config.channels)
         self.embed = DegreeLinear(rep_in, rep, tied=config.swap)
         self.blocks = nn.ModuleList(Block(config, rep, rep, sides=2) for _ in range(config.num_layers))
@@ -33,9 +33,11 @@ class MergedTransformer(nn.Module):
         # Key points are spread over the clouds, so that the clouds' own unit, 1 here, suits their distances.
         unit = z.new_ones(len(z)) if self.config.smooth else None
         edges = edges_of(around, self.config.max_degree, unit, self.config.basis_size(sides=2))
-        if self.norm is not None:
-            field = self.norm(field, around.clouds)
+        if self.norm_in is not None:
+            field = self.norm_in(field, around.clouds)
         field = self.embed(field)
+        if self.norm is not None:  # else attention grows sharp, and its gradient breaks the learning
+            field = self.norm(field, around.clouds)
         for block in self.blocks:
             field = block(field, edges, around.clouds)
         return self.one_channel(self.last(field, edges))
