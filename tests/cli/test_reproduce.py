@@ -49,7 +49,7 @@ def test_an_unknown_name_is_told_the_nearest_one(reproduce, tmp_path):
         (("toy", "--budget", "soon"), "--budget soon: expected a time as 90s, 10m or 1h, or full"),
         (("toy", "--train", "--model", "default"), "--train and --model: choose one"),
         (("toy", "--set", "run.seed=1"), "--set run.seed=1: the experiment decides on"),
-        (("fragments",), "winebottle: not found, the variable BITR_DATA names no folder"),
+        (("fragments",), "winebottle:all: not found, the variable BITR_DATA names no folder"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(reproduce, tmp_path, arguments, said):

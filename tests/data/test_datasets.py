@@ -31,6 +31,7 @@ COUNTS = {
     "airplane:0.3": (260, 30, 42),
     "car-motorbike": (816, 24, 60),
     "winebottle": (116, 18, 31),
+    "winebottle:all": (500, 18, 31),
     "beerbottle": (78, 24, 48),
     "bottle": (187, 11, 39),
     "drinkbottle": (119, 25, 61),
@@ -66,6 +67,13 @@ def test_wine_bottles_give_165_pairs_on_10_shapes(real_data):
     assert len(found) == len({f.id for f in found}) == 165
     assert len({f.shape for f in found}) == 10
     assert sum(f.native for f in found) == 9  # one bottle broke into nearly the whole and a chip
+
+
+def test_all_bottles_train_but_only_wine_bottles_are_tested(real_data):
+    shapes = {s: {f.shape for f in dataset("winebottle:all", s, real_data).make.fractures} for s in SPLITS}
+    assert shapes["test"] == {f.shape for f in dataset("winebottle", "test", real_data).make.fractures}
+    assert shapes["train"] > {f.shape for f in dataset("winebottle", "train", real_data).make.fractures}
+    assert all(not shapes[a] & shapes[b] for a, b in combinations(SPLITS, 2))
 
 
 @pytest.mark.parametrize("name", sorted(p for p in COUNTS if p != "bunny"))

@@ -38,6 +38,7 @@ def test_a_missing_data_set_says_in_one_line_what_brings_it(name, tmp_path, monk
         ("airplane:1.5", "expected the share"),
         ("car-motorbike:0", "expected the share"),
         ("indoor:0.5", "indoor takes no option"),
+        ("winebottle:beer", "expected winebottle:all"),
     ],
 )
 def test_a_name_that_is_none_is_refused(name, says):

@@ -17,6 +17,7 @@ from bitr.data.pair import AssemblyPair
 from bitr.data.pairs import Pairs
 from bitr.data.splits import SPLITS, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_by_area, sample_grid, sample_uniform
+from bitr.errors import InputError
 from bitr.io import Geometry
 
 GRID, SHARE = 0.005, 0.05
@@ -70,23 +71,31 @@ def fractures(name: str, root: Path | None) -> list[Fracture]:
     return packed_fractures(root, name) or folder_fractures(root, CLASSES[name][0])
 
 
-def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
-    found = [f for f in fractures(name, root) if split_of(name, f.shape) == split]
+def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> Pairs:
+    classes = CLASSES if others and split == "train" else (name,)
+    found = [f for each in classes for f in fractures(each, root) if split_of(each, f.shape) == split]
     return Pairs(name, split, seed, _Broken(found), range(len(found)))
 
 
-def _info(name: str) -> DatasetInfo:
+def variant(option: str) -> DatasetInfo:
+    """``winebottle:all`` trains with bottles of all four classes, and is tested on wine bottles."""
+    if option != "all":
+        raise InputError(f"winebottle:{option}: no such option, expected winebottle:all")
+    return _info("winebottle", others=True)
+
+
+def _info(name: str, others: bool = False) -> DatasetInfo:
     folder, title, section = CLASSES[name]
     return DatasetInfo(
-        name=name,
-        title=title,
+        name=f"{name}:all" if others else name,
+        title=f"{title}, other bottles among those to train with" if others else title,
         section=section,
         licence="shapes of PartNet and ShapeNet: research, no redistribution",
         source="Breaking Bad from https://breaking-bad-dataset.github.io: unpack its everyday part into "
         f"breaking_bad/, so that breaking_bad/everyday/{folder}/ is there",
         splits=SPLITS,
         present=lambda root: bool(fractures(name, root)),
-        open=partial(_open, name),
+        open=partial(_open, name, others),
     )
 
 

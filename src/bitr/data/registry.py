@@ -35,6 +35,7 @@ HOMES = {
 VARIANTS = {
     "airplane": "bitr.data.airplane",
     "car-motorbike": "bitr.data.vehicles",
+    "winebottle": "bitr.data.fragments",
     "shapes": "bitr.data.generated.dataset",
 }
 """Data sets that take an option after a colon, as in airplane:0.5, and where it is understood."""

@@ -21,12 +21,15 @@ from bitr.errors import InputError
 COUNTS = {"train": 100_000, "val": 1000, "test": 1000}
 """For training only a name for an epoch: another seed gives as many others, of the same shapes."""
 MIXES = {
-    "fracture": ((1.0, 0.0, 0.0), "broken"),
-    "cut": ((0.0, 1.0, 0.0), "cut in two by a plane"),
-    "crop": ((0.0, 0.0, 1.0), "cropped twice, so that the crops overlap"),
-    "apart": ((0.5, 0.5, 0.0), "broken or cut: pieces that do not overlap"),
+    "fracture": (ShapesConfig(mix=(1.0, 0.0, 0.0)), "broken"),
+    "cut": (ShapesConfig(mix=(0.0, 1.0, 0.0)), "cut in two by a plane"),
+    "crop": (ShapesConfig(mix=(0.0, 0.0, 1.0)), "cropped twice, so that the crops overlap"),
+    "apart": (
+        ShapesConfig(mix=(0.4, 0.6, 0.0), outliers=0.03),
+        "broken or cut, so that they do not overlap, and with outliers",
+    ),
 }
-"""Options of the data set: how much of each kind there is, and what that is in words."""
+"""Options of the data set: what is drawn, and that in words."""
 HELD_OUT = 200
 """Different shapes of the splits that are not trained on."""
 
@@ -66,12 +69,12 @@ def variant(option: str) -> DatasetInfo:
         return MESHES_INFO
     if option not in MIXES:
         raise InputError(f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
-    mix, words = MIXES[option]
+    config, words = MIXES[option]
     return replace(
         INFO,
         name=f"shapes:{option}",
         title=f"generated objects, {words}",
-        open=partial(shapes, config=ShapesConfig(mix=mix)),
+        open=partial(shapes, config=config),
     )
 
 
