@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from bitr.data import dataset
 from bitr.data.poses import inverse, pose, random_pose
-from bitr.refine import icp, match
+from bitr.refine import auto, icp, match
 from bitr.refine.frame import moved
 from bitr.refine.matching.consistency import best_motion
 from bitr.refine.matching.descriptors import descriptors
@@ -37,6 +37,17 @@ def test_a_good_start_is_not_lost_where_nothing_matches():
     result = found(pair, pair.ref_from_src)
     assert not result.moved
     np.testing.assert_array_equal(result.pose, pair.ref_from_src)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_finds_overlapping_pieces_and_leaves_others_to_icp(seed):
+    pair = overlapping(seed)
+    x, y = pair.source.points, pair.reference.points
+    np.testing.assert_array_equal(auto(x, y, np.eye(4)).pose, found(pair).pose)
+    pair = halves(seed)
+    x, y = pair.source.points, pair.reference.points
+    for start in (pair.ref_from_src, np.eye(4)):
+        np.testing.assert_array_equal(auto(x, y, start).pose, icp(x, y, start).pose)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -74,10 +85,12 @@ def test_a_motion_is_found_among_wrong_correspondences(share):
     y = moved(x, g) + 0.005 * rng.normal(size=x.shape)
     wrong = rng.random(500) > share
     y[wrong] = 2 * rng.normal(size=(wrong.sum(), 3))
-    motion = best_motion(x, y, 0.05)
-    assert motion is not None
-    assert turn_between(pose(*motion), g) < 1
-    np.testing.assert_allclose(motion[1], g[:3, 3], atol=0.05)
+    answer = best_motion(x, y, 0.05)
+    assert answer is not None
+    motion, support = answer
+    assert 0.4 * (~wrong).sum() < support < (~wrong).sum() + 50
+    assert turn_between(motion, g) < 1
+    np.testing.assert_allclose(motion[:3, 3], g[:3, 3], atol=0.05)
 
 
 def test_too_few_correspondences_tell_nothing():

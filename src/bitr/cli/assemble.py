@@ -35,8 +35,9 @@ Model = Annotated[str, typer.Option(help="Name of weights that come with bitr, o
 Refine = Annotated[
     str,
     typer.Option(
-        metavar="none|icp|ot|match",
-        help="Refinement where the pieces overlap; match finds the pose of two scans from anywhere.",
+        metavar="none|icp|ot|match|auto",
+        help="Refinement where the pieces overlap. match finds the pose of two scans from anywhere; auto "
+        "does so only where much speaks for it.",
     ),
 ]
 Hypotheses = Annotated[int, typer.Option(help="How many poses to return at most, best first.")]

@@ -35,7 +35,7 @@ Count = Annotated[
 Refine = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="none|icp|ot|match",
+        metavar="none|icp|ot|match|auto",
         help="May be given several times; by default all, each with its own fit. Fits of others stay if they "
         "are of the same pairs.",
     ),

@@ -48,7 +48,10 @@ Budget = Annotated[
     ),
 ]
 Refine = Annotated[
-    str, typer.Option(metavar="none|icp|ot|match", help="Refinement of each pose, on all points of the pair.")
+    str,
+    typer.Option(
+        metavar="none|icp|ot|match|auto", help="Refinement of each pose, on all points of the pair."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Output = Annotated[

@@ -6,7 +6,7 @@ from bitr.refine.arun import arun
 from bitr.refine.contact import Separation, separate
 from bitr.refine.frame import Matrix, Points
 from bitr.refine.icp import icp
-from bitr.refine.matching import match
+from bitr.refine.matching import auto, match
 from bitr.refine.one_sided import one_sided_icp
 from bitr.refine.ot import ot
 from bitr.refine.refinement import Refinement, left
@@ -22,6 +22,7 @@ REFINEMENTS: dict[str, Callable[[Points, Points, Matrix], Refinement]] = {
     "icp": icp,
     "ot": ot,
     "match": match,
+    "auto": auto,
 }
 """By the names that settings and commands use."""
 
@@ -30,6 +31,7 @@ __all__ = [
     "Refinement",
     "Separation",
     "arun",
+    "auto",
     "icp",
     "match",
     "none",

@@ -21,8 +21,8 @@ FARTHEST_TURN = 40.0
 CERTAIN = 0.5
 """Overlap from which on a pose is taken however far the search went: chance does not find that much."""
 
-Search = Callable[[Surface, Surface, Matrix], tuple[Matrix, int]]
-"""(source, reference, pose) → better pose, iterations; in coordinates without a unit."""
+Search = Callable[[Surface, Surface, Matrix], tuple[Matrix, int] | None]
+"""(source, reference, pose) → better pose, iterations; in coordinates without a unit. None: there is none."""
 
 
 def refined(
@@ -38,7 +38,10 @@ def refined(
     if min(len(x), len(y)) < NUM_NEIGHBORS or not frame.unit > 0:
         return left(ref_from_src, f"fewer than {NUM_NEIGHBORS} points, or all at one place, show no surface")
     a, b = Surface.of(frame.source(x)), Surface.of(frame.reference(y))
-    found, iterations = search(a, b, frame.inside(ref_from_src))
+    better = search(a, b, frame.inside(ref_from_src))
+    if better is None:
+        return left(ref_from_src, "the pieces have no surface in common that would tell a pose")
+    found, iterations = better
     share, doubt = overlap(a, b, found), ""
     turn = np.degrees(Rotation.from_matrix(found[:3, :3] @ ref_from_src[:3, :3].T).magnitude())
     if share < LEAST:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from bitr.data.poses import pose
 from bitr.io.subsample import farthest_points
 from bitr.refine.frame import Matrix, Points
-from bitr.refine.icp import bring_together
+from bitr.refine.icp import bring_together, icp
 from bitr.refine.matching.consistency import best_motion
 from bitr.refine.matching.descriptors import descriptors
 from bitr.refine.overlap import overlap
@@ -24,6 +25,9 @@ MOST = 1000
 """Correspondences that are tried, the most alike of them."""
 TOLERANCE = 1.5
 """Spacings that two lengths may differ."""
+CONVINCING = 11.0
+"""Correspondences that agree, times the overlap that ICP makes of them, from which a motion is believed:
+halves of a cut, which have no surface in common, stay below it; see docs/refinement.md."""
 
 
 def match(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
@@ -34,24 +38,58 @@ def match(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement
     ICP, and the one under which the pieces overlap more is taken. No number is random, lengths are in
     spacings and both sides are treated alike, so that all laws of ``icp`` hold here too.
     """
-    return refined(source, reference, ref_from_src, _search, from_anywhere=True)
+    return refined(source, reference, ref_from_src, _most_overlap, from_anywhere=True)
 
 
-def _search(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int]:
+def auto(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
+    """For pieces of which nothing is known: as ``match`` where much speaks for it, otherwise as ``icp``."""
+    told = refined(source, reference, ref_from_src, _convincing, from_anywhere=True)
+    return told if told.moved else icp(source, reference, ref_from_src)
+
+
+def _most_overlap(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int]:
     near, steps = bring_together(x, y, ref_from_src)
+    far = evident_motion(x, y)
+    if far is None:
+        return near, steps
+    return (far.pose if far.overlap > overlap(x, y, near) else near), steps + far.iterations
+
+
+def _convincing(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int] | None:
+    found = evident_motion(x, y)
+    return (found.pose, found.iterations) if found and found.evidence > CONVINCING else None
+
+
+@dataclass(frozen=True, eq=False)
+class Evident:
+    """A motion that two surfaces tell, and what speaks for it."""
+
+    pose: Matrix
+    agreeing: float
+    """Correspondences that agree, each counted from 0 to 1."""
+    overlap: float
+    iterations: int
+
+    @property
+    def evidence(self) -> float:
+        return self.agreeing * self.overlap
+
+
+def evident_motion(x: Surface, y: Surface) -> Evident | None:
+    """What the surfaces tell without a start; None where they tell nothing at all."""
     start = common_motion(_few(x), _few(y))
     if start is None:
-        return near, steps
-    far, more = bring_together(x, y, start)
-    return (far if overlap(x, y, far) > overlap(x, y, near) else near), steps + more
+        return None
+    motion, agreeing = start
+    found, steps = bring_together(x, y, motion)
+    return Evident(found, agreeing, overlap(x, y, found), steps)
 
 
-def common_motion(x: Surface, y: Surface) -> Matrix | None:
-    """What the correspondences of two surfaces agree on; None where they agree on nothing."""
+def common_motion(x: Surface, y: Surface) -> tuple[Matrix, float] | None:
+    """What the correspondences of two surfaces agree on, and how many do; None where they do not at all."""
     spacing = common_spacing(x, y)
     i, j = _alike(descriptors(x, spacing) @ descriptors(y, spacing).T)
-    found = best_motion(x.points[i], y.points[j], TOLERANCE * spacing)
-    return None if found is None else pose(*found)
+    return best_motion(x.points[i], y.points[j], TOLERANCE * spacing)
 
 
 def _few(surface: Surface) -> Surface:
