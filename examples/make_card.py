@@ -1,10 +1,10 @@
 """Puts the weights of a finished training into the package, with a card that says what they are.
 
     python -m examples.make_card runs/mug-hanging mug-hanging reproduced/manipulation/result.json \
-        --command "bitr reproduce manipulation --budget 17m" --limits "five unseen mugs; simulation"
+        --command "bitr reproduce manipulation --budget 16m" --limits "five unseen mugs; simulation"
 
 The card has the data and its terms, the hash of the split, the config, the seed, the time of training, and
-the figures of the tables of that data set on its test split.
+the figures of the tables of that data set on its test split. A confidence comes after it, by bitr calibrate.
 """
 
 from __future__ import annotations

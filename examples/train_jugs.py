@@ -1,4 +1,4 @@
-"""A training loop in a hundred lines, on generated jugs that are cut in two.
+"""A training loop from nothing but the model and torch, on generated jugs that are cut in two.
 
     python examples/train_jugs.py --out jugs.safetensors
 

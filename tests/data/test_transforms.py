@@ -33,6 +33,7 @@ from bitr.data.transforms import (
 from bitr.errors import InputError
 from bitr.io import Geometry
 from tests.data.cases import answer_error, belonging, fitted, normal_at, pair_of, shape
+from tests.refine.contact.solids import box
 
 SEEDS = st.integers(0, 10_000)
 few = settings(max_examples=30, deadline=None)
@@ -371,3 +372,11 @@ def test_random_stretch_has_the_factors_it_says(seed):
     values = np.linalg.eigvalsh(random_stretch(0.3, mirror=True, rng=generator(seed)))
     assert np.all((np.abs(values) >= np.exp(-0.3)) & (np.abs(values) <= np.exp(0.3)))
     assert (values < 0).sum() <= 1
+
+
+def test_a_mirrored_mesh_still_faces_outwards():
+    """By the divergence theorem its volume is positive; without turning the faces round it would not be."""
+    mesh = box(1.0, 2.0, 3.0)
+    made = deform(assembled(mesh, mesh, "box"), np.diag([-2.0, 1.0, 1.0])).reference
+    a, b, c = made.points[made.faces].swapaxes(0, 1)
+    assert np.einsum("fi,fi->", a, np.cross(b, c)) / 6 == pytest.approx(12.0)

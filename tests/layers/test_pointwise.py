@@ -162,6 +162,15 @@ def test_feed_forward_tells_a_shape_from_its_mirror_image(rng):
     assert (layer(mirrored)[1, 0] + layer(f)[1, 0]).abs().max() > 1e-3
 
 
+def test_feed_forward_of_many_points_is_that_of_each(rng, monkeypatch):
+    layer, f = FeedForward(ONE_SIDED).double(), random_field(ONE_SIDED, 23, rng)
+    whole = layer(f)
+    monkeypatch.setattr("bitr.layers.feed_forward.ROWS", 5)
+    parts = layer(f)
+    for degree, values in whole.items():
+        torch.testing.assert_close(parts[degree], values)
+
+
 def test_feed_forward_does_not_run_away_from_large_features(rng):
     layer, f = FeedForward(ONE_SIDED).double(), random_field(ONE_SIDED, 50, rng)
     change = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -13,6 +15,9 @@ WIDEN = 2
 """Hidden numbers of the network for each scalar channel."""
 FIRST_SIZE = 0.1
 """Of what the network says before training: the field passes nearly as it came."""
+
+ROWS = 4096
+"""Points at a time: what is made of them on the way then stays in the processor's cache."""
 
 
 class FeedForward(nn.Module):
@@ -43,6 +48,12 @@ class FeedForward(nn.Module):
             last.bias.zero_()
 
     def forward(self, field: Field) -> Field:
+        if len(field[0, 0]) <= ROWS:
+            return self._of_rows(field)
+        parts = [self._of_rows(dict(zip(field, rows, strict=True))) for rows in _chunks(field)]
+        return {degree: torch.cat([part[degree] for part in parts]) for degree in field}
+
+    def _of_rows(self, field: Field) -> Field:
         seen = {degree: _limited(values) for degree, values in field.items()}
         a, b, c = self.a(seen), self.b(seen), self.c(seen)
         inner = [(a[degree] * b[degree]).mean(1) for degree in a]
@@ -53,6 +64,10 @@ class FeedForward(nn.Module):
             out[degree] = field[degree] + gate[:, None] * a[degree]
         out[1, 0] = out[1, 0] + says[-1][:, None] * _cross(b[1, 0], c[1, 0])
         return out
+
+
+def _chunks(field: Field) -> Iterator[tuple[Tensor, ...]]:
+    return zip(*(values.split(ROWS) for values in field.values()), strict=True)
 
 
 def _limited(values: Float[Tensor, "N m c"]) -> Float[Tensor, "N m c"]:

@@ -34,9 +34,11 @@ def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Float
 def _mapped(
     piece: Geometry, matrix: Float64[np.ndarray, "3 3"], offset: Float64[np.ndarray, " 3"]
 ) -> Geometry:
-    points = piece.points @ matrix.T + offset
+    points, faces = piece.points @ matrix.T + offset, piece.faces
+    if faces is not None and np.linalg.det(matrix) < 0:
+        faces = faces[:, ::-1]  # a mirror would turn the surface inside out
     if piece.normals is None:
-        return replace(piece, points=points)
+        return replace(piece, points=points, faces=faces)
     normals = piece.normals @ np.linalg.inv(matrix)  # as planes, not as arrows: they stay normal
     length = np.linalg.norm(normals, axis=1, keepdims=True)
-    return replace(piece, points=points, normals=normals / np.where(length > 0, length, 1))
+    return replace(piece, points=points, faces=faces, normals=normals / np.where(length > 0, length, 1))

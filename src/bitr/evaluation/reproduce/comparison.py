@@ -24,8 +24,7 @@ OVERLAPPING = 0.5
 
 def compare(experiment: Experiment, plan: Plan) -> Result:
     """A table for each data set."""
-    if experiment.weights is not None and plan.model is None:
-        plan = replace(plan, model=experiment.weights)
+    plan = replace(plan, model=plan.model or experiment.weights, limit=plan.limit or experiment.most)
     for case in experiment.cases:
         plan.pairs(plan.config(case.data).data.name, 0)  # raises before hours are spent on the others
     tables, before = [], None

@@ -28,14 +28,18 @@ PAIRS = 5
 """Of each sampling; each has random models of its own. The paper has one."""
 DISTURBED = ("X = Y", "resampled", f"noisy {NOISE:g}", f"cropped {KEEP:g}")
 MEMBERS = 16
-WIDE = BITRConfig(cloud_channels=4, width=0, num_neighbors=64, radial_functions=(1, 2), num_keypoints=8)
+FAR_SIGHTED = BITRConfig(
+    cloud_channels=4, width=0, num_neighbors=64, radial_functions=(1, 2), num_keypoints=8
+)
 """Looks at more neighbours, and less closely: what random weights make of details is not found again in
 another sample of the same shape."""
 METHODS: dict[str, Callable[[str, int], Method]] = {
     "U-BITR": lambda name, seed: u_bitr(name, BITRConfig(), seed),
     "U-BITR as the paper builds it": lambda name, seed: u_bitr(name, BITRConfig.paper(), seed),
-    "U-BITR, wide": lambda name, seed: u_bitr(name, WIDE, seed),
-    f"median of {MEMBERS} wide U-BITR": lambda name, seed: median_u_bitr(name, WIDE, MEMBERS, seed),
+    "U-BITR, far-sighted": lambda name, seed: u_bitr(name, FAR_SIGHTED, seed),
+    f"median of {MEMBERS} far-sighted U-BITR": lambda name, seed: median_u_bitr(
+        name, FAR_SIGHTED, MEMBERS, seed
+    ),
 }
 """What makes each method, from its name and a seed."""
 

@@ -37,6 +37,8 @@ class Experiment:
     """Shares of each cloud to keep, each a data set of its own."""
     weights: str | None = None
     """Those that come with bitr under this name are used, and nothing is trained."""
+    most: int | None = None
+    """Pairs of each sampling, where there are endless ones; --limit goes before it."""
     refinements: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ()
     """Classical ones, by their short names."""

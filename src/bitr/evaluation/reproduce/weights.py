@@ -23,7 +23,7 @@ STAND_INS = {
     "bunny-stand-in": ("", "stand-in: a generated shape, not the bunny"),
     "airplane": ("airplane/*.npz", "airplanes of other collections, not ShapeNet's"),
     "car-motorbike": ("vehicles/*.npz", "vehicles of other collections, not ShapeNet's"),
-    "winebottle": ("breaking_bad/*.npz", "10 wine bottles of Breaking Bad, pieces merged to two"),
+    "winebottle": ("breaking_bad/*.npz", "wine bottles of Breaking Bad, in two pieces; others to train with"),
     "indoor": ("indoor_3dmatch/*", "RedKitchen of 7Scenes, rooms of SUN3D to train with"),
     "outdoor": ("outdoor_lidar/*", "KITTI's street scans, not ASL's"),
     "mug-hanging": ("", "scenes simulated here"),
@@ -91,7 +91,7 @@ def training_words(result: dict[str, Any], config: TrainConfig) -> str:
     """How long it was trained, and how much of a full training that is."""
     minutes, threads = result["seconds"] / 60, result["threads"]
     full = f" of {config.run.steps}" if result["steps"] < config.run.steps else ""
-    begun = ", after the table before" if config.run.init_from else ""
+    begun = ", beginning with the weights of the table before" if config.run.init_from else ""
     time = f"{minutes:.0f} min" if minutes >= 10 else f"{minutes:.1f} min"
     return f"trained {time}, {result['steps']}{full} steps, {threads} thread{'s' * (threads > 1)}{begun}"
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bitr.evaluation.speed.passes import CONFIGS, pair
-from bitr.layers import Neighborhoods, TransformerLayer, message, moments
+from bitr.layers import Neighborhoods, TransformerLayer, WholeCloudBlock, message, moments
 from bitr.model import BITR, bitr, keypoints
 from bitr.model.blocks import Block
 from bitr.model.inputs import Frame
@@ -26,6 +26,7 @@ FORWARD: tuple[tuple[object, str, str], ...] = (
     (keypoints, "edges_of", "edges"),
     (Block, "forward", "key-point layers"),
     (TransformerLayer, "forward", "key-point layers"),
+    (WholeCloudBlock, "forward", "whole-cloud blocks"),
     (keypoints, "_select", "choice of the key points"),
     (bitr, "merge", "merge"),
     (MergedTransformer, "forward", "merged-cloud layers"),

@@ -1,0 +1,64 @@
+"""What helps learning: variants of a training, each given the same time, by their error on held-out pairs.
+
+    python -m benchmarks.learning bunny --seconds 150
+    python -m benchmarks.learning shapes --seconds 240
+
+One seed each, and the machine's speed decides on the steps: differences of a few degrees say little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from bitr.evaluation.reproduce.budget import fitted
+from bitr.settings import from_file
+from bitr.training import TrainConfig, train
+from bitr.training.config import config_file
+
+STACK = (
+    "model.width=0",
+    "model.num_layers=2",
+    "model.num_keypoints=32",
+    "model.radial_functions=[4, 3]",
+)
+VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "bunny": {
+        "as it is": (),
+        "attention and Elu on neighbourhoods, twice, as in the paper": STACK,
+        "two layers on neighbourhoods": ("model.num_layers=2",),
+        "five wide blocks": ("model.depth=5",),
+        "64 channels": ("model.width=64",),
+        "32 key points": ("model.num_keypoints=32",),
+        "300 points": ("data.points=300",),
+        "poses compared, as in the paper": ("loss.compare=pose",),
+        "rate 1e-2": ("optimizer.rate=1e-2",),
+        "rate 1e-3": ("optimizer.rate=1e-3",),
+    },
+    "shapes": {
+        "cuts": (),
+        "cuts and fractures": ("data.name=shapes:apart",),
+        "cuts, fractures and crops": ("data.name=shapes",),
+        "cuts, neither stretched nor mirrored": ("data.stretch=0.0", "data.mirror=false"),
+    },
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("config", choices=VARIANTS, help="training config that comes with bitr")
+    parser.add_argument("--seconds", type=float, default=150.0, help="of each training")
+    options = parser.parse_args()
+    print("| variant | settings | steps | mean Δr, held out | median |\n| --- | --- | --- | --- | --- |")
+    for name, settings in VARIANTS[options.config].items():
+        config = fitted(from_file(TrainConfig, config_file(options.config), settings), options.seconds)
+        with tempfile.TemporaryDirectory() as folder:
+            result = train(config, Path(folder))
+        val, shown = result["val"], ", ".join(f"`{setting}`" for setting in settings)
+        row = (name, shown, result["steps"], f"{val['rotation_deg']:.1f}°", f"{val['median_deg']:.1f}°")
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
