@@ -73,4 +73,4 @@ def _points(folder: Path) -> int | None:
     from bitr.settings import from_file
     from bitr.training.config import TrainConfig
 
-    return from_file(TrainConfig, config).data.points
+    return from_file(TrainConfig, config).data.seen

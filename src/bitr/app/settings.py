@@ -24,7 +24,7 @@ class Settings:
     separate: bool = False
     """Whether pieces that reach into each other are brought apart, at the end."""
     budget: int | None = None
-    """Points of each cloud that the model sees; None is as many as in training, or ``BUDGET``."""
+    """Points of each cloud that the model sees; None is ``BUDGET``, or twice as many as in training."""
     seed: int = 0
 
     def __post_init__(self) -> None:

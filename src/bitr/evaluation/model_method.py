@@ -31,7 +31,7 @@ def model_method(model: BITR, budget: int | None = None, *, name: str = "BITR", 
 
 
 def as_trained(model: BITR, points: int, name: str = "BITR") -> Method:
-    """The model on pairs that are thinned as in training; what it sees is decided so that its laws hold."""
+    """The model on pairs that are thinned as in training, so that its laws hold, to ``points``."""
     method = model_method(model, name=name)
     return Method(method.name, lambda pair: method.solve(thinned(pair, points)))
 

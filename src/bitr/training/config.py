@@ -23,7 +23,7 @@ class DataConfig:
     root: str = ""
     """Folder of data sets; empty: what BITR_DATA names."""
     points: int = 1024
-    """Most points of a cloud that the model sees; both clouds are thinned alike, anew every time."""
+    """Most points of a cloud in training; both clouds are thinned alike, anew every time."""
     noise: float = 0.0
     """Standard deviation of noise on training points, in units of the pair's size."""
     stretch: float = 0.0
@@ -34,6 +34,11 @@ class DataConfig:
     """Most validation pairs."""
     workers: int = 1
     """Processes that make pairs and search neighbours while the model learns; 0: none."""
+
+    @property
+    def seen(self) -> int:
+        """Most points of a cloud once the model is trained: it does better with more than it learned from."""
+        return 2 * self.points
 
 
 @dataclass(frozen=True)

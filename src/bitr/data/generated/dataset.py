@@ -24,10 +24,8 @@ MIXES = {
     "fracture": (ShapesConfig(mix=(1.0, 0.0, 0.0)), "broken"),
     "cut": (ShapesConfig(mix=(0.0, 1.0, 0.0)), "cut in two by a plane"),
     "crop": (ShapesConfig(mix=(0.0, 0.0, 1.0)), "cropped twice, so that the crops overlap"),
-    "apart": (
-        ShapesConfig(mix=(0.4, 0.6, 0.0), outliers=0.03),
-        "broken or cut, so that they do not overlap, and with outliers",
-    ),
+    "apart": (ShapesConfig(mix=(0.5, 0.5, 0.0)), "broken or cut: pieces that do not overlap"),
+    "outliers": (ShapesConfig(mix=(0.0, 1.0, 0.0), outliers=0.03), "cut in two by a plane, with outliers"),
 }
 """Options of the data set: what is drawn, and that in words."""
 HELD_OUT = 200
@@ -63,7 +61,8 @@ def solids(split: str, config: ShapesConfig) -> int:
 
 
 def variant(option: str) -> DatasetInfo:
-    """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap;
+    """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
+    ``shapes:outliers`` cuts with points that belong to nothing;
     ``shapes:meshes`` cuts and crops the user's own meshes."""
     if option == MESHES:
         return MESHES_INFO
