@@ -11,7 +11,7 @@ from bitr.app.calibration import Calibration
 from bitr.app.confidence import Signals
 from bitr.errors import InputError
 from bitr.model import BITR, BITRConfig, FrozenBITR
-from bitr.model.checkpoint import find, load, with_weights
+from bitr.model.checkpoint import card_of, find, load, with_weights
 
 log = logging.getLogger("bitr")
 
@@ -26,7 +26,7 @@ class Network:
     last: BITR | None = None
     """The last weights of a training run; the model has their running average."""
     points: int | None = None
-    """Of each cloud that the model saw in training, where a run folder says so."""
+    """Of each cloud that the model should see, where a run folder or a card says so."""
 
     @classmethod
     def of(cls, model: str | os.PathLike[str] | BITR) -> Network:
@@ -40,8 +40,8 @@ class Network:
         loaded, name, calibration = _frozen(load(model)), os.fspath(model), Calibration.of(model)
         folder = find(model).parent
         if folder != Path(model):  # a file alone, or weights that come with bitr
-            return cls(loaded, name, calibration)
-        return cls(loaded, name, calibration, _last(loaded.config, folder), _points(folder))
+            return cls(loaded, name, calibration, points=_points_of_card(model))
+        return cls(loaded, name, calibration, _last(loaded.config, folder), _points_of_run(folder))
 
     def confidence(self, refine: str, signals: Signals | None) -> float | None:
         """Chance from 0 to 1 that an answer with these signals is right; None where nothing tells."""
@@ -66,11 +66,16 @@ def _last(config: BITRConfig, folder: Path) -> BITR | None:
         return None
 
 
-def _points(folder: Path) -> int | None:
+def _points_of_card(name: str | os.PathLike[str]) -> int | None:
+    data = card_of(name).get("config", {}).get("data", {})
+    return data.get("seen") or data.get("points")
+
+
+def _points_of_run(folder: Path) -> int | None:
     config = folder / "config.toml"
     if not config.is_file():
         return None
     from bitr.settings import from_file
     from bitr.training.config import TrainConfig
 
-    return from_file(TrainConfig, config).data.seen
+    return from_file(TrainConfig, config).data.points_used

@@ -10,7 +10,7 @@ from bitr.refine import REFINEMENTS
 
 LIMITS = {"hypotheses": (1, 64), "budget": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
 BUDGET = 1000
-"""Where it is not known how many points a model saw in training."""
+"""Where nothing says how many points the weights are for."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Settings:
     separate: bool = False
     """Whether pieces that reach into each other are brought apart, at the end."""
     budget: int | None = None
-    """Points of each cloud that the model sees; None is ``BUDGET``, or twice as many as in training."""
+    """Points of each cloud that the model sees; None is as many as the weights are for, or ``BUDGET``."""
     seed: int = 0
 
     def __post_init__(self) -> None:

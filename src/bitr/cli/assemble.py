@@ -52,8 +52,7 @@ Separate = Annotated[
 Budget = Annotated[
     int | None,
     typer.Option(
-        help="Points of each cloud that the model sees; by default 1000, with the folder of a training run "
-        "twice as many as in training."
+        help="Points of each cloud that the model sees; by default as many as the weights are for, or 1000."
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Of the sampling of meshes and of very large clouds.")]

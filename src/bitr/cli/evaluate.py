@@ -43,7 +43,7 @@ Budget = Annotated[
     int | None,
     typer.Option(
         help="Points of each cloud that the model sees; by default all, 1000 of a mesh, and for the folder "
-        "of a training run twice as many as in training.",
+        "of a training run as many as it says (data.seen).",
         min=4,
     ),
 ]

@@ -46,8 +46,8 @@ Model = Annotated[
 Budget = Annotated[
     int | None,
     typer.Option(
-        help="Points of each cloud that the model sees; by default 1000, of a training run "
-        "twice as many as in training, and with --results as many as were evaluated."
+        help="Points of each cloud that the model sees; by default as many as the weights are "
+        "for, or 1000, and with --results as many as were evaluated."
     ),
 ]
 Host = Annotated[

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -79,6 +80,14 @@ def find(name: str | os.PathLike[str]) -> Path:
         return Path(str(shipped / f"{name}.safetensors"))
     known = ", ".join(names) or "none yet"
     raise InputError(f"{name}: no such file or folder, and no such weights come with bitr ({known})")
+
+
+def card_of(name: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the card of weights that come with bitr says of them; nothing for any others."""
+    card = resources.files("bitr") / "weights" / f"{os.fspath(name)}.json"
+    if Path(name).exists() or not card.is_file():
+        return {}
+    return dict(json.loads(card.read_text(encoding="utf-8")))
 
 
 def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:

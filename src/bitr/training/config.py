@@ -24,6 +24,8 @@ class DataConfig:
     """Folder of data sets; empty: what BITR_DATA names."""
     points: int = 1024
     """Most points of a cloud in training; both clouds are thinned alike, anew every time."""
+    seen: int = 0
+    """Most points of a cloud once the model is trained, where validation says that more help; 0: as many."""
     noise: float = 0.0
     """Standard deviation of noise on training points, in units of the pair's size."""
     stretch: float = 0.0
@@ -36,9 +38,9 @@ class DataConfig:
     """Processes that make pairs and search neighbours while the model learns; 0: none."""
 
     @property
-    def seen(self) -> int:
-        """Most points of a cloud once the model is trained: it does better with more than it learned from."""
-        return 2 * self.points
+    def points_used(self) -> int:
+        """Most points of a cloud that the trained model sees."""
+        return self.seen or self.points
 
 
 @dataclass(frozen=True)

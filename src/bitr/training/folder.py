@@ -13,7 +13,15 @@ from bitr.settings import to_toml
 from bitr.training import state
 from bitr.training.config import TrainConfig
 
-FREE = ("data.workers", "data.root", "run.device", "run.keep", "run.log_every", "run.checkpoint_every")
+FREE = (
+    "data.workers",
+    "data.root",
+    "data.seen",
+    "run.device",
+    "run.keep",
+    "run.log_every",
+    "run.checkpoint_every",
+)
 """Settings that may change when a run goes on: they do not change the weights."""
 
 

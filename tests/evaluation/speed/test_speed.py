@@ -51,7 +51,8 @@ def test_the_stages_are_those_of_a_real_pass_and_leave_the_model_as_it_was():
     for config in ("default", "paper"):
         for job, stages in (("forward", FORWARD), ("with backward", BACKWARD)):
             own = [row for row in rows if (row.config, row.job) == (config, job)]
-            assert {stage for _, _, stage in stages} <= {row.stage for row in own}
+            lacking = {stage for _, _, stage in stages} - {row.stage for row in own}
+            assert lacking <= ({"whole-cloud blocks"} if config == "paper" else set())
             assert all(row.ms > 0 for row in own)
             assert sum(row.percent for row in own) == pytest.approx(100)
 

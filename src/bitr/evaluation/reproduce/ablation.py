@@ -47,4 +47,6 @@ def _entries(variant: str, experiment: Experiment, plan: Plan) -> Iterator[Entry
             return
     lacking = replace(config, model=replace(config.model, swap=swap, scale=scale))
     found = weights(lacking, config.data.name + variant.replace(" ", "-"), plan, len(VARIANTS))
-    yield from four_tests(f"BITR{variant}", as_trained(found.model, config.data.seen), found.made, plan.seed)
+    yield from four_tests(
+        f"BITR{variant}", as_trained(found.model, config.data.points_used), found.made, plan.seed
+    )

@@ -62,7 +62,7 @@ def _table(experiment: Experiment, case: Case, plan: Plan, before: Path | None) 
 
 def _own(experiment: Experiment, case: Case, config: TrainConfig, found: Weights) -> Iterator[Entry]:
     """BITR, and BITR with each refinement."""
-    method = as_trained(found.model, config.data.seen)
+    method = as_trained(found.model, config.data.points_used)
     yield Entry(method.name, method, found.made)
     if case.keep is None or case.keep >= OVERLAPPING:
         for name in experiment.refinements:

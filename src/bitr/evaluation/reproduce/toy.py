@@ -33,9 +33,9 @@ def toy(experiment: Experiment, plan: Plan) -> Result:
     config = plan.config(*experiment.data)
     pairs = samplings(config.data.name, plan)
     found = weights(config, config.data.name, plan, 1)
-    entries = four_tests("BITR", as_trained(found.model, config.data.seen), found.made, plan.seed)
+    entries = four_tests("BITR", as_trained(found.model, config.data.points_used), found.made, plan.seed)
     rows = measured(entries, pairs, experiment.published, plan)
-    some = [thinned(pair, config.data.seen) for pair in pairs[0][:LAW_PAIRS]]
+    some = [thinned(pair, config.data.points_used) for pair in pairs[0][:LAW_PAIRS]]
     laws = _laws(found.model, some, plan.seed)
     return Result(
         experiment.name,

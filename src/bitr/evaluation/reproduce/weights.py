@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -14,7 +13,7 @@ from bitr.errors import InputError
 from bitr.evaluation.reproduce.budget import fitted
 from bitr.evaluation.reproduce.plan import Plan
 from bitr.model import BITR
-from bitr.model.checkpoint import load
+from bitr.model.checkpoint import card_of, load
 from bitr.settings import from_file
 from bitr.training import Kind, TrainConfig, train
 from bitr.training.curves import draw_curves
@@ -116,7 +115,6 @@ def _shipped(name: str) -> str | None:
 
 def _card(name: str) -> str:
     """What the card beside shipped weights says of their training."""
-    card = resources.files("bitr") / "weights" / f"{name}.json"
-    said = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+    said = card_of(name)
     words = f"weights {name}, which come with bitr"
     return f"{words}: trained {said['minutes']:.0f} min" if "minutes" in said else words
