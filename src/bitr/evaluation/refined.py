@@ -22,4 +22,4 @@ def refined(method: Method, name: str) -> Method:
         x, y = (as_points(side, OF_A_MESH, seed=0).points for side in (pair.source, pair.reference))
         return refine(x, y, method.solve(pair)).pose
 
-    return Method(f"{method.name} + {name.upper()}", solve)
+    return Method(f"{method.name} + {name.upper() if len(name) < 4 else name}", solve)

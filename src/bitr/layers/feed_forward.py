@@ -77,6 +77,6 @@ def _limited(values: Float[Tensor, "N m c"]) -> Float[Tensor, "N m c"]:
 
 
 def _cross(a: Float[Tensor, "N 3 c"], b: Float[Tensor, "N 3 c"]) -> Float[Tensor, "N 3 c"]:
-    """As ``torch.linalg.cross``, which takes five times as long along a dimension that is not the last."""
+    """As ``torch.linalg.cross``, which takes many times as long along a dimension that is not the last."""
     (ax, ay, az), (bx, by, bz) = a.unbind(1), b.unbind(1)
     return torch.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], dim=1)
