@@ -149,8 +149,8 @@ def test_the_checkpoint_keeps_weights_config_and_calibration(tmp_path):
 
 def test_the_shipped_weights_know_how_sure_they_are_after_every_refinement():
     found = Network.of("default").calibration
-    assert (found.origin.data, found.origin.split) == ("shapes:cut", "val")
-    assert set(found.maps) == set(REFINEMENTS) - {"match"}  # which is for pieces that overlap
+    assert (found.origin.data, found.origin.split) == ("shapes", "val")
+    assert set(found.maps) == set(REFINEMENTS)
 
 
 def _without(key):
