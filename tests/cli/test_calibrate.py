@@ -193,4 +193,4 @@ def test_a_folder_that_has_the_name_of_shipped_weights_adds_nothing_to_them(tmp_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "default").mkdir()
     (tmp_path / "default" / "config.toml").write_text("[data]\nname = 'jugs'\npoints = 15\n")
-    assert Network.of("default").points is None
+    assert Network.of("default").points == 1000  # as the card says

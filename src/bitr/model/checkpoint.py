@@ -84,10 +84,9 @@ def find(name: str | os.PathLike[str]) -> Path:
 
 def card_of(name: str | os.PathLike[str]) -> dict[str, Any]:
     """What the card of weights that come with bitr says of them; nothing for any others."""
-    card = resources.files("bitr") / "weights" / f"{os.fspath(name)}.json"
-    if Path(name).exists() or not card.is_file():
-        return {}
-    return dict(json.loads(card.read_text(encoding="utf-8")))
+    card = find(name).with_suffix(".json")
+    shipped = card.parent == Path(str(resources.files("bitr") / "weights"))
+    return dict(json.loads(card.read_text(encoding="utf-8"))) if shipped and card.is_file() else {}
 
 
 def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:
