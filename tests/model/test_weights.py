@@ -1,14 +1,16 @@
 """The weights that come with bitr: each loads, is small, and has a card that is true to it."""
 
 import json
+import shutil
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
 import bitr
+from bitr.app.network import Network
 from bitr.data.registry import info
-from bitr.model.checkpoint import note_of
+from bitr.model.checkpoint import card_of, note_of
 
 FOLDER = Path(str(resources.files("bitr") / "weights"))
 NAMES = sorted(path.stem for path in FOLDER.glob("*.safetensors"))
@@ -34,6 +36,15 @@ def test_the_card_says_what_the_file_is(name):
     }
     assert says["figures"]
     assert (FOLDER / f"{name}.safetensors").stat().st_size < 400_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_model_sees_as_many_points_as_the_card_says(name, tmp_path):
+    data = card(name)["config"]["data"]
+    assert Network.of(name).points == (data.get("seen") or data["points"])
+    assert card_of(name) == card(name)
+    copied = shutil.copy(FOLDER / f"{name}.safetensors", tmp_path)
+    assert card_of(copied) == {}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ from bitr.data.poses import pose
 from bitr.data.transforms import add_outliers, both
 from bitr.errors import InputError
 from bitr.io import sample_surface
-from bitr.refine import REFINEMENTS, Refinement, icp, match, none, ot
+from bitr.refine import REFINEMENTS, Refinement, auto, icp, match, none, ot
 from bitr.refine.frame import Frame
 from bitr.refine.search import refined
 from tests.refine.cases import halves, overlapping
@@ -205,7 +205,7 @@ def test_real_pieces_come_together(real_data, refine, pairs, name):
 
 
 def test_the_names_are_told_in_one_place():
-    assert {"none": none, "icp": icp, "ot": ot, "match": match} == REFINEMENTS
+    assert {"none": none, "icp": icp, "ot": ot, "match": match, "auto": auto} == REFINEMENTS
     found = none(np.zeros((1, 3)), np.zeros((1, 3)), np.eye(4))
     assert not found.moved
     assert found.reason == "no refinement was asked for"

@@ -206,7 +206,7 @@ def test_every_setting_that_makes_a_difference_is_compared(settings, tmp_path):
             else:
                 with pytest.raises(InputError, match=rf"was begun with {table}\.{key} = "):
                     check_same_run(begun, asked, tmp_path)
-    assert len(FREE) == 6
+    assert len(FREE) == 7
 
 
 def test_the_loss_of_a_few_pairs_falls(tmp_path):

@@ -133,6 +133,7 @@ def config_file(name: str | os.PathLike[str]) -> Path:
 
 LIMITS = {
     "data.points": (32, 10**6),
+    "data.seen": (0, 10**6),
     "data.noise": (0, 1),
     "data.stretch": (0, 1),
     "data.val_pairs": (1, 10**6),

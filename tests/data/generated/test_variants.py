@@ -21,7 +21,9 @@ def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
 
 
 def test_an_unknown_option_is_refused_with_those_there_are():
-    with pytest.raises(InputError, match="shapes:sliced: expected one of fracture, cut, crop, apart, meshes"):
+    with pytest.raises(
+        InputError, match="shapes:sliced: expected one of fracture, cut, crop, apart, outliers, meshes"
+    ):
         info("shapes:sliced")
 
 
