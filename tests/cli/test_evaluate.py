@@ -73,9 +73,9 @@ def test_a_refinement_comes_after_every_pose(evaluate, own_pairs, monkeypatch):
 
 def test_a_run_sees_as_many_points_as_in_training(evaluate, own_pairs, weights, tmp_path, monkeypatch):
     seen = []
-    asked = evaluate_job.as_trained
+    asked = evaluate_job.thinning_method
     monkeypatch.setattr(
-        evaluate_job, "as_trained", lambda m, points, name: seen.append(points) or asked(m, points, name)
+        evaluate_job, "thinning_method", lambda m, points, name: seen.append(points) or asked(m, points, name)
     )
     shutil.copy(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.toml").write_text("[data]\npoints = 32\n")

@@ -67,15 +67,15 @@ def _last(config: BITRConfig, folder: Path) -> BITR | None:
 
 
 def _points_of_card(name: str | os.PathLike[str]) -> int | None:
-    data = card_of(name).get("config", {}).get("data", {})
-    return data.get("seen") or data.get("points")
+    from bitr.training.config import DataConfig
+
+    card = card_of(name)
+    return DataConfig(**card["config"]["data"]).points_used if card else None
 
 
 def _points_of_run(folder: Path) -> int | None:
-    config = folder / "config.toml"
-    if not config.is_file():
-        return None
     from bitr.settings import from_file
     from bitr.training.config import TrainConfig
 
-    return from_file(TrainConfig, config).data.points_used
+    config = folder / "config.toml"
+    return from_file(TrainConfig, config).data.points_used if config.is_file() else None

@@ -42,8 +42,8 @@ Perturb = Annotated[
 Budget = Annotated[
     int | None,
     typer.Option(
-        help="Points of each cloud that the model sees; by default all, 1000 of a mesh, and for the folder "
-        "of a training run as many as it says (data.seen).",
+        help="Points of each cloud that the model sees; by default as many as the weights are for; where "
+        "nothing says so all, and 1000 of a mesh.",
         min=4,
     ),
 ]

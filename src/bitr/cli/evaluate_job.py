@@ -20,7 +20,7 @@ from bitr.errors import InputError
 from bitr.evaluation import figures
 from bitr.evaluation.evaluate import Evaluation, evaluate
 from bitr.evaluation.method import Method
-from bitr.evaluation.model_method import as_trained, model_method
+from bitr.evaluation.model_method import model_method, thinning_method
 from bitr.evaluation.perturbations import PERTURBATIONS, under
 from bitr.evaluation.predictions import evaluate_predictions
 from bitr.evaluation.ranking import ranked
@@ -100,7 +100,7 @@ class Job:
         if points is None:
             method = model_method(network.model, self.budget, name=network.name, seed=self.seed + sampling)
         else:
-            method = as_trained(network.model, points, network.name)
+            method = thinning_method(network.model, points, network.name)
         return method if self.refine == "none" else refined(method, self.refine)
 
     def _points(self, network: Network) -> int | None:

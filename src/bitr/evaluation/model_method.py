@@ -30,7 +30,7 @@ def model_method(model: BITR, budget: int | None = None, *, name: str = "BITR", 
     return Method(name, partial(_solve, model, budget, seed))
 
 
-def as_trained(model: BITR, points: int, name: str = "BITR") -> Method:
+def thinning_method(model: BITR, points: int, name: str = "BITR") -> Method:
     """The model on pairs that are thinned as in training, so that its laws hold, to ``points``."""
     method = model_method(model, name=name)
     return Method(method.name, lambda pair: method.solve(thinned(pair, points)))

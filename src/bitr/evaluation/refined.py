@@ -10,6 +10,7 @@ from bitr.evaluation.method import Method
 from bitr.io import as_points
 from bitr.refine import REFINEMENTS
 
+ACRONYMS = ("icp", "ot")
 OF_A_MESH = 2000
 """Points that a refinement sees of a mesh; of a cloud it sees all."""
 
@@ -22,4 +23,4 @@ def refined(method: Method, name: str) -> Method:
         x, y = (as_points(side, OF_A_MESH, seed=0).points for side in (pair.source, pair.reference))
         return refine(x, y, method.solve(pair)).pose
 
-    return Method(f"{method.name} + {name.upper() if len(name) < 4 else name}", solve)
+    return Method(f"{method.name} + {name.upper() if name in ACRONYMS else name}", solve)

@@ -9,7 +9,7 @@ from pathlib import Path
 from bitr.errors import InputError
 from bitr.evaluation.baselines import baseline
 from bitr.evaluation.baselines.learned import kind, learned_method
-from bitr.evaluation.model_method import as_trained
+from bitr.evaluation.model_method import thinning_method
 from bitr.evaluation.refined import refined
 from bitr.evaluation.reproduce.experiment import Case, Experiment
 from bitr.evaluation.reproduce.plan import Plan
@@ -62,7 +62,7 @@ def _table(experiment: Experiment, case: Case, plan: Plan, before: Path | None) 
 
 def _own(experiment: Experiment, case: Case, config: TrainConfig, found: Weights) -> Iterator[Entry]:
     """BITR, and BITR with each refinement."""
-    method = as_trained(found.model, config.data.points_used)
+    method = thinning_method(found.model, config.data.points_used)
     yield Entry(method.name, method, found.made)
     if case.keep is None or case.keep >= OVERLAPPING:
         for name in experiment.refinements:

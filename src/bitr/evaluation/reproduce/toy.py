@@ -11,7 +11,7 @@ import torch
 from bitr.data import AssemblyPair
 from bitr.data.piece import Piece, as_cloud, with_features
 from bitr.evaluation.method import Method
-from bitr.evaluation.model_method import as_trained, thinned
+from bitr.evaluation.model_method import thinned, thinning_method
 from bitr.evaluation.perturbations import FACTOR, PERTURBATIONS, under
 from bitr.evaluation.report import Repeated
 from bitr.evaluation.reproduce.experiment import Experiment
@@ -33,7 +33,7 @@ def toy(experiment: Experiment, plan: Plan) -> Result:
     config = plan.config(*experiment.data)
     pairs = samplings(config.data.name, plan)
     found = weights(config, config.data.name, plan, 1)
-    entries = four_tests("BITR", as_trained(found.model, config.data.points_used), found.made, plan.seed)
+    entries = four_tests("BITR", thinning_method(found.model, config.data.points_used), found.made, plan.seed)
     rows = measured(entries, pairs, experiment.published, plan)
     some = [thinned(pair, config.data.points_used) for pair in pairs[0][:LAW_PAIRS]]
     laws = _laws(found.model, some, plan.seed)

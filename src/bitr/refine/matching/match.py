@@ -12,7 +12,7 @@ from bitr.refine.frame import Matrix, Points
 from bitr.refine.icp import bring_together, icp
 from bitr.refine.matching.consistency import best_motion
 from bitr.refine.matching.descriptors import descriptors
-from bitr.refine.overlap import overlap
+from bitr.refine.overlap import firmness, overlap
 from bitr.refine.refinement import Refinement
 from bitr.refine.search import refined
 from bitr.refine.surface import Surface, common_spacing
@@ -28,6 +28,8 @@ TOLERANCE = 1.5
 CONVINCING = 11.0
 """Correspondences that agree, times the overlap that ICP makes of them, from which a motion is believed:
 halves of a cut, which have no surface in common, stay below it; see docs/refinement.md."""
+FIRM = 0.0045
+"""Firmness below which the common surface slides: halves of a jug lie on each other in any turn of it."""
 
 
 def match(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
@@ -57,7 +59,9 @@ def _most_overlap(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix,
 
 def _convincing(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int] | None:
     found = evident_motion(x, y)
-    return (found.pose, found.iterations) if found and found.evidence > CONVINCING else None
+    if found is None or found.evidence <= CONVINCING or firmness(x, y, found.pose) <= FIRM:
+        return None
+    return found.pose, found.iterations
 
 
 @dataclass(frozen=True, eq=False)
