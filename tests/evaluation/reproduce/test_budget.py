@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from bitr.data.pairs import Pairs
 from bitr.errors import InputError
 from bitr.evaluation.reproduce import budget
 from bitr.evaluation.reproduce.budget import Budget, Pace, fitted
-from tests.training.cases import config, write_folder
+from bitr.training.source import Source
+from tests.training.cases import config, pair, write_folder
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,30 @@ def test_steps_validations_and_the_start_fit_into_the_time():
     steps = pace.steps(600.0)
     assert 0.9 * 600 < 10 + 10 * 2 + steps * 0.5 <= 600
     assert pace.steps(1.0) == 1
+
+
+def test_a_slow_first_epoch_is_paid_once():
+    pace = Pace(step=1.0, validation=0.0, start=0.0, first=3.0, epoch=50)
+    assert pace.steps(100 / 0.95) == 25
+    assert pace.steps(1000 / 0.95) == 50 + 800
+
+
+def test_what_is_computed_once_a_pair_is_told_from_what_is_computed_each_time(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: clock[0])
+
+    class Slow(Pairs):
+        """Slow in the first epoch that it is opened for, as where surfaces are read once."""
+
+        def __getitem__(self, i):
+            clock[0] += 0.5 if self.seed == 1 else 0.1
+            return pair(i)
+
+    class Opened(Source):
+        def open(self, seed):
+            return Slow("slow", "train", seed, pair, range(100))
+
+    assert budget._once(Opened("", "", "train", None)) == pytest.approx(0.4)
 
 
 def test_a_config_gets_the_steps_that_fit_and_no_more_than_it_has(tmp_path, monkeypatch):

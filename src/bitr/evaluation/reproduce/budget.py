@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bitr.data import AssemblyPair
 from bitr.errors import InputError
 from bitr.training import Kind, TrainConfig, train
 from bitr.training.log import Record, Silent
-from bitr.training.source import sources
+from bitr.training.source import Source, reseeded, sources
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 PROBE, SETTLED = 12, 6
 """Steps that are timed, and how many of the last of them count: the first ones find pairs made ahead."""
 SHORT = 20
 """Steps of an epoch up to which a whole one comes first: some data sets compute much once for each pair."""
+TIMED = 8
+"""Pairs of a longer epoch that are made twice, to see how much of that is computed once."""
 VALIDATIONS = 10
 """Of a run whose steps are chosen here."""
 USED = 0.95
@@ -53,11 +57,16 @@ class Pace:
     step: float
     validation: float
     start: float
+    first: float = 0.0
+    """What a step of the first epoch takes longer."""
+    epoch: int = 0
+    """Steps of an epoch."""
 
     def steps(self, seconds: float) -> int:
         """The most steps that fit beside the validations; at least one."""
         left = USED * seconds - self.start - VALIDATIONS * self.validation
-        return max(1, int(left / self.step))
+        new = min(self.epoch, left / (self.step + self.first))
+        return max(1, int(new + (left - new * (self.step + self.first)) / self.step))
 
 
 def fitted(config: TrainConfig, seconds: float, kind: Kind | None = None) -> TrainConfig:
@@ -75,7 +84,9 @@ def fitted(config: TrainConfig, seconds: float, kind: Kind | None = None) -> Tra
 
 def measured(config: TrainConfig, kind: Kind | None = None) -> Pace:
     """From a short run of the ordinary loop, in a folder that is removed."""
-    steps = _probe_steps(config)
+    source = sources(config.data)[0]
+    epoch = -(-len(source) // config.run.batch)
+    steps = PROBE + (epoch if epoch <= SHORT else 0)
     short = replace(
         config,
         run=replace(config.run, steps=steps, log_every=1, validate_every=steps, checkpoint_every=steps),
@@ -86,19 +97,35 @@ def measured(config: TrainConfig, kind: Kind | None = None) -> Pace:
     took = time.perf_counter() - began
     *_, last, end = clock.seconds  # the record of the last step has the validation in it
     step = (last - clock.seconds[-2 - SETTLED]) / SETTLED
-    return Pace(step, max(0.0, end - last - step), max(0.0, took - end))
+    waited = sum(clock.waited[-1 - SETTLED : -1]) / SETTLED
+    once = 0.0 if epoch <= SHORT else _once(source) * config.run.batch / max(1, config.data.workers)
+    first = min(waited, once)
+    validation = max(0.0, end - last - step)
+    return Pace(step - first, validation, max(0.0, took - end), first, epoch)
 
 
-def _probe_steps(config: TrainConfig) -> int:
-    epoch = -(-len(sources(config.data)[0]) // config.run.batch)
-    return PROBE + (epoch if epoch <= SHORT else 0)
+def _once(source: Source) -> float:
+    """Seconds by which a pair takes longer the first time than in later epochs."""
+    pairs = source.open(0)
+    rows = [source.row((2 * i + 1) * len(source) // (2 * TIMED)) for i in range(TIMED)]
+    new, again = (_seconds(reseeded(pairs, seed), rows) for seed in (1, 2))
+    return max(0.0, new - again) / TIMED
+
+
+def _seconds(pairs: Sequence[AssemblyPair], rows: Sequence[int]) -> float:
+    began = time.perf_counter()
+    for row in rows:
+        pairs[row]
+    return time.perf_counter() - began
 
 
 class _Clock(Silent):
-    """Remembers when each step was done."""
+    """Remembers when each step was done, and how long it waited for its pairs."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+        self.waited: list[float] = []
 
     def recorded(self, record: Record) -> None:
+        self.waited.append(record.waiting * (record.seconds - self.seconds[-1] if self.seconds else 0.0))
         self.seconds.append(record.seconds)
