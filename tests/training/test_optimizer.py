@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bitr.model import BITR
 from bitr.training.config import OptimizerConfig
 from bitr.training.group import Group
-from bitr.training.optimizer import make_optimizer, rate_at, update_average
+from bitr.training.optimizer import make_optimizers, rate_at, update_average
 from bitr.training.samples import collate
 from bitr.training.trainer import Trainer
 from tests.training.cases import MODEL, changed, config, pair
@@ -58,12 +58,36 @@ def test_without_a_decay_the_average_is_the_model():
 @pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
 def test_the_optimiser_is_the_one_asked_for(name, kind):
     weight = torch.nn.Parameter(torch.ones(1))
-    made = make_optimizer([weight], OptimizerConfig(name, rate=0.1, weight_decay=0.5))
+    (made,) = make_optimizers([weight], OptimizerConfig(name, rate=0.1, weight_decay=0.5))
     assert type(made) is kind
     weight.grad = torch.zeros(1)
     made.step()
     shrunk = {"adam": 1 - 0.1, "adamw": 1 - 0.1 * 0.5}[name]  # Adam's decay is part of the gradient
     torch.testing.assert_close(weight.detach(), torch.full((1,), shrunk))
+
+
+def test_muon_is_for_matrices_and_moves_them_equally_far_in_all_directions():
+    torch.manual_seed(0)
+    matrix, thin, bias = (torch.nn.Parameter(torch.zeros(shape)) for shape in ((8, 12), (12, 4), (8,)))
+    made = make_optimizers([bias, matrix, thin], OptimizerConfig("muon", rate=0.1))
+    assert [type(each) for each in made] == [torch.optim.Muon, torch.optim.AdamW]
+    assert [p for each in made for group in each.param_groups for p in group["params"]] == [
+        matrix,
+        bias,
+        thin,
+    ]
+    left, _, right = torch.linalg.svd(torch.randn(8, 12), full_matrices=False)
+    matrix.grad = left @ torch.diag(torch.logspace(-1, 0, 8)) @ right
+    made[0].step()
+    moved = left.T @ matrix.detach() @ right.T
+    sizes = -moved.diagonal() / (0.1 * 0.2 * 12**0.5)  # Adam's size: a root mean square of 0.2 of the rate
+    assert ((sizes > 0.5) & (sizes < 1.5)).all()  # PyTorch's bound on its few rounds of Newton and Schulz
+    assert (moved - torch.diag(moved.diagonal())).abs().max() < 0.05
+
+
+def test_a_model_without_matrices_is_left_to_adam():
+    weight = torch.nn.Parameter(torch.ones(3))
+    assert [type(each) for each in make_optimizers([weight], OptimizerConfig())] == [torch.optim.AdamW]
 
 
 def trainer(**optimizer):
@@ -100,4 +124,5 @@ def test_a_step_tells_means_over_the_batch_and_who_wants_to_stop():
     torch.testing.assert_close(step.means, expected.double(), rtol=1e-5, atol=1e-6)
     assert (step.taken, step.stop) == (True, True)
     assert not made.step(batch, 1, stop=False).stop
-    assert [g["lr"] for g in made.parts.optimizer.param_groups] == [rate_at(1, 10, OptimizerConfig())]
+    rates = [g["lr"] for each in made.parts.optimizers for g in each.param_groups]
+    assert rates == [2 * rate_at(1, 10, OptimizerConfig()), rate_at(1, 10, OptimizerConfig())]

@@ -52,7 +52,7 @@ def content(parts):
     tensors = {f"model/{k}": v for k, v in parts.model.state_dict().items()}
     tensors |= {f"average/{k}": v for k, v in parts.average.state_dict().items()}
     for name, parameter in parts.model.named_parameters():
-        tensors |= {f"{k}/{name}": v for k, v in parts.optimizer.state[parameter].items()}
+        tensors |= {f"{k}/{name}": v for k, v in parts.optimizer_of(parameter).state[parameter].items()}
     return tensors
 
 
@@ -91,9 +91,9 @@ def test_what_is_restored_into_an_optimiser_lies_where_its_parameters_do(data):
     """The fused optimiser wants its counts beside the weights too."""
     parts = trainer(1).parts
     parts.model.to("meta")
-    parts = replace(parts, optimizer=torch.optim.Adam(parts.model.parameters()))
+    parts = replace(parts, optimizers=(torch.optim.Adam(parts.model.parameters()),))
     state.unpack(data, parts)
-    kept = [value for states in parts.optimizer.state.values() for value in states.values()]
+    kept = [value for o in parts.optimizers for states in o.state.values() for value in states.values()]
     assert kept
     assert {value.device.type for value in kept} == {"meta"}
 
@@ -104,7 +104,7 @@ def test_a_checkpoint_before_the_first_step_comes_back(tmp_path):
     state.check(data, tmp_path)
     assert state.unpack(data, other.parts) == Progress()
     assert_same_tensors(dict(other.parts.model.state_dict()), dict(fresh.parts.model.state_dict()))
-    assert not other.parts.optimizer.state
+    assert not any(each.state for each in other.parts.optimizers)
 
 
 def assert_refused(damaged, where):

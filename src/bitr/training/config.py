@@ -60,9 +60,9 @@ class LossConfig:
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """Adam or AdamW with warm-up, cosine decay, clipping and an average of the weights."""
+    """Muon, Adam or AdamW with warm-up, cosine decay, clipping and an average of the weights."""
 
-    name: Literal["adam", "adamw"] = "adam"
+    name: Literal["muon", "adam", "adamw"] = "muon"
     rate: float = 4e-3
     warmup: int = 100
     """Steps over which the rate rises from 0."""

@@ -1,19 +1,49 @@
-"""Optimiser, learning rate and the running average of the weights."""
+"""Optimisers, learning rate and the running average of the weights."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
 
 from bitr.training.config import OptimizerConfig
 
+SMALL = 8
+"""Rows and columns from which a matrix is one for Muon."""
+FASTER = 2.0
+"""Muon's rate over Adam's, when a step of both has the same size."""
 
-def make_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) -> torch.optim.Adam:
-    kind = torch.optim.AdamW if config.name == "adamw" else torch.optim.Adam
-    return kind(parameters, lr=config.rate, weight_decay=config.weight_decay, fused=True)
+
+def make_optimizers(
+    parameters: Iterable[nn.Parameter], config: OptimizerConfig
+) -> tuple[torch.optim.Optimizer, ...]:
+    """Each with its share of the parameters; ``times`` of a group is its rate over the config's.
+
+    Muon moves a matrix equally far in all its directions, also in those of small gradients, and is for
+    matrices only: what else there is, biases and the weights of radial functions, is left to AdamW.
+    """
+    if config.name != "muon":
+        kind = torch.optim.AdamW if config.name == "adamw" else torch.optim.Adam
+        return (kind(_group(parameters), config.rate, weight_decay=config.weight_decay, fused=True),)
+    all_of_them = list(parameters)
+    matrices = [p for p in all_of_them if p.ndim == 2 and min(p.shape) >= SMALL]
+    others = [p for p in all_of_them if p.ndim != 2 or min(p.shape) < SMALL]
+    made: list[torch.optim.Optimizer] = []
+    if matrices:
+        group, decay = _group(matrices, FASTER), config.weight_decay
+        made.append(torch.optim.Muon(group, config.rate, decay, adjust_lr_fn="match_rms_adamw"))
+    if others:
+        made.append(
+            torch.optim.AdamW(_group(others), config.rate, weight_decay=config.weight_decay, fused=True)
+        )
+    return tuple(made)
+
+
+def _group(parameters: Iterable[nn.Parameter], times: float = 1.0) -> list[dict[str, Any]]:
+    return [{"params": list(parameters), "times": times}]
 
 
 def rate_at(step: int, steps: int, config: OptimizerConfig) -> float:

@@ -48,7 +48,14 @@ class Parts:
 
     model: nn.Module
     average: nn.Module
-    optimizer: torch.optim.Optimizer
+    optimizers: tuple[torch.optim.Optimizer, ...]
+
+    def optimizer_of(self, parameter: nn.Parameter) -> torch.optim.Optimizer:
+        return next(each for each in self.optimizers if _has(each, parameter))
+
+
+def _has(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) -> bool:
+    return any(parameter is each for group in optimizer.param_groups for each in group["params"])
 
 
 def pack(parts: Parts, progress: Progress, config: dict[str, Any]) -> bytes:
@@ -56,7 +63,8 @@ def pack(parts: Parts, progress: Progress, config: dict[str, Any]) -> bytes:
     tensors = {f"model/{k}": v for k, v in parts.model.state_dict().items()}
     tensors |= {f"average/{k}": v for k, v in parts.average.state_dict().items()}
     for name, parameter in parts.model.named_parameters():
-        tensors |= {f"optimizer/{k}/{name}": v for k, v in parts.optimizer.state.get(parameter, {}).items()}
+        state = parts.optimizer_of(parameter).state.get(parameter, {})
+        tensors |= {f"optimizer/{k}/{name}": v for k, v in state.items()}
     tensors["random/cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random/cuda"] = torch.cuda.get_rng_state()
@@ -74,7 +82,8 @@ def unpack(data: bytes, parts: Parts) -> Progress:
     for name, parameter in parts.model.named_parameters():
         state = {k.split("/")[1]: v for k, v in tensors.items() if k.endswith(f"/{name}") and k[0] == "o"}
         if state:
-            parts.optimizer.state[parameter] = {k: v.to(parameter.device) for k, v in state.items()}
+            kept = {k: v.to(parameter.device) for k, v in state.items()}
+            parts.optimizer_of(parameter).state[parameter] = kept
     torch.set_rng_state(tensors["random/cpu"])
     if "random/cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random/cuda"])

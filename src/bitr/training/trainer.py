@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bitr.training.config import LossConfig, TrainConfig
 from bitr.training.group import Group
 from bitr.training.objective import Objective
-from bitr.training.optimizer import make_optimizer, rate_at, update_average
+from bitr.training.optimizer import make_optimizers, rate_at, update_average
 from bitr.training.samples import Batch
 from bitr.training.state import Parts
 
@@ -31,14 +31,14 @@ class Step:
 
 
 class Trainer:
-    """Model, average and optimiser, and the step that moves them."""
+    """Model, average and optimisers, and the step that moves them."""
 
     def __init__(self, config: TrainConfig, model: nn.Module, group: Group) -> None:
         self.config, self.group = config, group
         model = model.to(group.device).train()
         self.parameters = list(model.parameters())
         self.parts = Parts(
-            model, copy.deepcopy(model).eval(), make_optimizer(self.parameters, config.optimizer)
+            model, copy.deepcopy(model).eval(), make_optimizers(self.parameters, config.optimizer)
         )
         objective = Objective(model, config.loss)
         if config.run.compile:
@@ -52,19 +52,20 @@ class Trainer:
         The gradient is that of the mean over the global batch, however many processes share it. A step whose
         loss or gradient is not finite changes nothing.
         """
-        run, optimizer = self.config.run, self.parts.optimizer
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(number, run.steps, self.config.optimizer)
+        run = self.config.run
+        for group in (group for each in self.parts.optimizers for group in each.param_groups):
+            group["lr"] = group["times"] * rate_at(number, run.steps, self.config.optimizer)
         with torch.autocast(
             self.group.device.type, dtype=torch.bfloat16, enabled=run.precision == "bfloat16"
         ):
             errors = self.objective(batch)
-        optimizer.zero_grad()
+        self.parts.model.zero_grad()
         (errors.loss.sum() * (self.group.world / run.batch)).backward()  # processes are averaged over
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.optimizer.clip or math.inf)
         sums = self.group.sum(torch.cat([errors.table().detach().sum(0), norm.new_tensor([float(stop)])]))
         taken = bool(norm.isfinite() and sums.isfinite().all())
         if taken:
-            optimizer.step()
+            for optimizer in self.parts.optimizers:
+                optimizer.step()
             update_average(self.parts.average, self.parts.model, number, self.config.optimizer.average)
         return Step(sums[:3].cpu() / run.batch, float(norm), taken, bool(sums[3] > 0))
