@@ -58,7 +58,7 @@ def test_what_is_computed_once_a_pair_is_told_from_what_is_computed_each_time(mo
         def open(self, seed):
             return Slow("slow", "train", seed, pair, range(100))
 
-    assert budget._once(Opened("", "", "train", None)) == pytest.approx(0.4)
+    assert budget._once(Opened("", "", "train", None)) == pytest.approx(0.8)
 
 
 def test_a_config_gets_the_steps_that_fit_and_no_more_than_it_has(tmp_path, monkeypatch):

@@ -98,18 +98,17 @@ def measured(config: TrainConfig, kind: Kind | None = None) -> Pace:
     *_, last, end = clock.seconds  # the record of the last step has the validation in it
     step = (last - clock.seconds[-2 - SETTLED]) / SETTLED
     waited = sum(clock.waited[-1 - SETTLED : -1]) / SETTLED
-    once = 0.0 if epoch <= SHORT else _once(source) * config.run.batch / max(1, config.data.workers)
-    first = min(waited, once)
+    first = 0.0 if epoch <= SHORT else waited * _once(source)
     validation = max(0.0, end - last - step)
     return Pace(step - first, validation, max(0.0, took - end), first, epoch)
 
 
 def _once(source: Source) -> float:
-    """Seconds by which a pair takes longer the first time than in later epochs."""
+    """Part of the time that a pair takes at first which it does not take in later epochs."""
     pairs = source.open(0)
     rows = [source.row((2 * i + 1) * len(source) // (2 * TIMED)) for i in range(TIMED)]
     new, again = (_seconds(reseeded(pairs, seed), rows) for seed in (1, 2))
-    return max(0.0, new - again) / TIMED
+    return max(0.0, 1 - again / new)
 
 
 def _seconds(pairs: Sequence[AssemblyPair], rows: Sequence[int]) -> float:
