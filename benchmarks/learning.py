@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from bitr.evaluation.reproduce.budget import fitted
+from bitr.evaluation.reproduce.budget import measured
 from bitr.settings import from_file
 from bitr.training import TrainConfig, train
 from bitr.training.config import config_file
@@ -31,7 +32,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "five wide blocks": ("model.depth=5",),
         "64 channels": ("model.width=64",),
         "32 key points": ("model.num_keypoints=32",),
-        "300 points": ("data.points=300",),
+        "Adam for all weights": ("optimizer.name=adam",),
         "rate 2e-3": ("optimizer.rate=2e-3",),
         "rate 8e-3": ("optimizer.rate=8e-3",),
         "no average of the weights": ("optimizer.average=0.0",),
@@ -48,11 +49,15 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("config", choices=VARIANTS, help="training config that comes with bitr")
-    parser.add_argument("--seconds", type=float, default=90.0, help="of each training")
+    parser.add_argument("--seconds", type=float, default=90.0, help="of steps, without validation")
     options = parser.parse_args()
     print("| variant | settings | steps | mean Δr, held out | median |\n| --- | --- | --- | --- | --- |")
     for name, settings in VARIANTS[options.config].items():
-        config = fitted(from_file(TrainConfig, config_file(options.config), settings), options.seconds)
+        config = from_file(TrainConfig, config_file(options.config), settings)
+        steps = max(1, int(options.seconds / measured(config).step))
+        config = replace(
+            config, run=replace(config.run, steps=steps, validate_every=steps, checkpoint_every=steps)
+        )
         with tempfile.TemporaryDirectory() as folder:
             result = train(config, Path(folder))
         val, shown = result["val"], ", ".join(f"`{setting}`" for setting in settings)

@@ -51,6 +51,14 @@ def test_every_method_has_a_row_and_none_is_dropped_silently(rows):
     assert rows["BITR"].published.rotation == "8.4 (0.9)"
 
 
+def test_a_row_says_how_many_pairs_came_within_fifteen_degrees(rows):
+    for name in ("BITR", "centroids"):
+        scores = rows[name].pooled.scores
+        near = [score for score in scores if score.errors and score.errors.rotation_error_deg <= 15]
+        assert rows[name].shares == {"within 15°": len(near) / len(scores)}
+    assert rows["GEO"].shares == {}
+
+
 def test_learned_baselines_are_trained_by_default_when_there_is_time(tmp_path):
     assert plan(tmp_path, baselines=None).learned
     assert not replace(plan(tmp_path, baselines=None), budget=Budget.of("10m")).learned
