@@ -1,6 +1,6 @@
 """What helps learning: variants of a training, each given the same time, by their error on held-out pairs.
 
-    python -m benchmarks.learning bunny --seconds 90
+    python -m benchmarks.learning bunny --seconds 80
     python -m benchmarks.learning shapes --seconds 240
 
 One seed each, and the machine's speed decides on the steps: differences of a few degrees say little.
