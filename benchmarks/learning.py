@@ -49,7 +49,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("config", choices=VARIANTS, help="training config that comes with bitr")
-    parser.add_argument("--seconds", type=float, default=90.0, help="of steps, without validation")
+    parser.add_argument("--seconds", type=float, default=80.0, help="of steps, without validation")
     options = parser.parse_args()
     print("| variant | settings | steps | mean Δr, held out | median |\n| --- | --- | --- | --- | --- |")
     for name, settings in VARIANTS[options.config].items():

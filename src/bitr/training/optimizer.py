@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import nn
 
 from bitr.training.config import OptimizerConfig
 
-SMALL = 8
-"""Rows and columns from which a matrix is one for Muon."""
+SIDE = 8
+"""Rows and columns that a matrix has at least, for Muon."""
 FASTER = 2.0
 """Muon's rate over Adam's, when a step of both has the same size."""
 
@@ -25,25 +24,22 @@ def make_optimizers(
     Muon moves a matrix equally far in all its directions, also in those of small gradients, and is for
     matrices only: what else there is, biases and the weights of radial functions, is left to AdamW.
     """
-    if config.name != "muon":
-        kind = torch.optim.AdamW if config.name == "adamw" else torch.optim.Adam
-        return (kind(_group(parameters), config.rate, weight_decay=config.weight_decay, fused=True),)
-    all_of_them = list(parameters)
-    matrices = [p for p in all_of_them if p.ndim == 2 and min(p.shape) >= SMALL]
-    others = [p for p in all_of_them if p.ndim != 2 or min(p.shape) < SMALL]
+    of_muon, others = [], []
+    for each in parameters:
+        (of_muon if config.name == "muon" and _is_matrix(each) else others).append(each)
+    rate, decay = config.rate, config.weight_decay
     made: list[torch.optim.Optimizer] = []
-    if matrices:
-        group, decay = _group(matrices, FASTER), config.weight_decay
-        made.append(torch.optim.Muon(group, config.rate, decay, adjust_lr_fn="match_rms_adamw"))
+    if of_muon:
+        group = {"params": of_muon, "times": FASTER}
+        made.append(torch.optim.Muon([group], rate, decay, adjust_lr_fn="match_rms_adamw"))
     if others:
-        made.append(
-            torch.optim.AdamW(_group(others), config.rate, weight_decay=config.weight_decay, fused=True)
-        )
+        kind = torch.optim.Adam if config.name == "adam" else torch.optim.AdamW
+        made.append(kind([{"params": others, "times": 1.0}], rate, weight_decay=decay, fused=True))
     return tuple(made)
 
 
-def _group(parameters: Iterable[nn.Parameter], times: float = 1.0) -> list[dict[str, Any]]:
-    return [{"params": list(parameters), "times": times}]
+def _is_matrix(parameter: nn.Parameter) -> bool:
+    return parameter.ndim == 2 and min(parameter.shape) >= SIDE
 
 
 def rate_at(step: int, steps: int, config: OptimizerConfig) -> float:
