@@ -24,7 +24,8 @@ def make_optimizers(
     Muon moves a matrix equally far in all its directions, also in those of small gradients, and is for
     matrices only: what else there is, biases and the weights of radial functions, is left to AdamW.
     """
-    of_muon, others = [], []
+    of_muon: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
     for each in parameters:
         (of_muon if config.name == "muon" and _is_matrix(each) else others).append(each)
     rate, decay = config.rate, config.weight_decay
