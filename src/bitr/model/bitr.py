@@ -83,7 +83,7 @@ class BITR(nn.Module):
         return self.solve(source, reference).pose
 
     def solve(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Solution:
-        """The pose with the other poses held possible, key points, and how well the rotation is determined."""
+        """The pose, the other poses held possible, key points, and how well the rotation is determined."""
         x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
         inner = self.propose(x, y)
         heads = inner.heads

@@ -17,7 +17,8 @@ class DataConfig:
     """Which pairs, and how much of each the model sees."""
 
     name: str = "shapes"
-    """A data set of ``bitr data list``, or the path of a folder or manifest of pairs."""
+    """A data set of ``bitr data list``, several of them joined by ``+``, which take turns, or the path of a
+    folder or manifest of pairs."""
     stand_in: str = ""
     """Taken where ``name`` is not there, and said so in every result; empty: stop instead."""
     root: str = ""
@@ -30,6 +31,8 @@ class DataConfig:
     """Standard deviation of noise on training points, in units of the pair's size."""
     stretch: float = 0.0
     """Training shapes are stretched along three random axes by factors from e^-stretch to e^stretch."""
+    warp: float = 0.0
+    """Training shapes are bent, twisted and swollen by smooth waves, whose slopes sum up to at most this."""
     mirror: bool = False
     """Half of the training shapes are mirrored: where a mirror image is a shape of the same kind."""
     val_pairs: int = 100
@@ -158,6 +161,7 @@ LIMITS = {
     "data.seen": (0, 10**6),
     "data.noise": (0, 1),
     "data.stretch": (0, 1),
+    "data.warp": (0, 0.9),
     "data.val_pairs": (1, 10**6),
     "data.workers": (0, 256),
     "loss.translation_weight": (0, 1e6),

@@ -72,8 +72,8 @@ def _projected_loss(
 
 
 def _unprojected_loss(
-    parts: Unprojected, truth: Rigid, unit: Float[Tensor, "*b"], config: LossConfig
-) -> Float[Tensor, "*b"]:
+    parts: Unprojected, truth: Rigid, unit: Float[Tensor, "..."], config: LossConfig
+) -> Float[Tensor, "..."]:
     gap = parts.reference_anchor[..., None, :] - truth.act(parts.source_anchor[..., None, :])
     away = gap.square().sum((-2, -1)) / unit.square()
     return (parts.r_hat - truth.rotation).square().sum((-2, -1)) + config.translation_weight * away

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from bitr.data import AssemblyPair
-from bitr.data.transforms import deform, random_stretch
+from bitr.data.transforms import deform, random_stretch, random_warp, warped
 from bitr.errors import InputError
 from bitr.model import BITRConfig
 from bitr.training.config import DataConfig, TrainConfig
@@ -50,6 +50,8 @@ class Stream(Dataset[AssemblyPair]):
         rng = np.random.default_rng([self.seed, 1, number])
         if self.data.stretch or self.data.mirror:
             pair = deform(pair, random_stretch(self.data.stretch, self.data.mirror, rng))
+        if self.data.warp:
+            pair = warped(pair, random_warp(pair, self.data.warp, rng))
         return sample(pair, self.data.points, self.data.noise, self.model, rng)
 
     def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:
