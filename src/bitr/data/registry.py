@@ -31,6 +31,7 @@ HOMES = {
     "bunny-stand-in": ("bitr.data.bunny", "STAND_IN"),
     "jugs": ("bitr.data.jugs", "INFO"),
     "shapes": ("bitr.data.generated", "INFO"),
+    "openshapes": ("bitr.data.openshapes", "INFO"),
 }
 """Where each is described; imported when it is asked for."""
 VARIANTS = {
@@ -38,6 +39,7 @@ VARIANTS = {
     "car-motorbike": "bitr.data.vehicles",
     "winebottle": "bitr.data.fragments",
     "shapes": "bitr.data.generated.dataset",
+    "openshapes": "bitr.data.openshapes",
 }
 """Data sets that take an option after a colon, as in airplane:0.5, and where it is understood."""
 

@@ -100,10 +100,10 @@ def test_other_parameters_and_other_code_are_kept_apart(store, tmp_path, monkeyp
     assert ShapeCache(tmp_path, (2, 4)).path(SEED).parent != store.path(SEED).parent
     before = store.path(SEED)
     monkeypatch.setattr(cache, "version", lambda name: "another")
-    cache._makers.cache_clear()
+    cache.makers.cache_clear()
     assert store.path(SEED) != before
     monkeypatch.undo()
-    cache._makers.cache_clear()
+    cache.makers.cache_clear()
     assert store.path(SEED) == before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +16,7 @@ from safetensors.numpy import load, save
 
 from bitr.data.generated.fracture import Fracture, broken
 from bitr.data.generated.solids import random_solid
+from bitr.data.generated.solids.kernel import Solid
 from bitr.errors import InputError
 from bitr.files import whole_file
 
@@ -25,14 +27,19 @@ CHECK = 4
 
 
 def broken_solid(seed: int, pieces: tuple[int, int], attempt: int = 0) -> Fracture:
-    """A random solid, broken at random; few pieces more often than many."""
+    """A random solid, broken at random."""
     rng = np.random.default_rng([seed, attempt])
     _, whole = random_solid(rng)
-    counts = np.arange(pieces[0], pieces[1] + 1)
-    chance = 1 / (counts - 1)
-    found = broken(whole, int(rng.choice(counts, p=chance / chance.sum())), rng)
+    found = broken_at_random(whole, pieces, rng)
     # one in hundreds cannot be broken into enough pieces, and is passed over
     return found if len(found.pieces) >= pieces[0] else broken_solid(seed, pieces, attempt + 1)
+
+
+def broken_at_random(whole: Solid, pieces: tuple[int, int], rng: np.random.Generator) -> Fracture:
+    """The solid in a random number of pieces, few more often than many; fewer where it cannot be broken."""
+    counts = np.arange(pieces[0], pieces[1] + 1)
+    chance = 1 / (counts - 1)
+    return broken(whole, int(rng.choice(counts, p=chance / chance.sum())), rng)
 
 
 @dataclass(frozen=True)
@@ -47,17 +54,20 @@ class ShapeCache:
 
     def get(self, seed: int) -> Fracture:
         """The broken solid of a seed."""
-        path = self.path(seed)
-        stored = _read(path)
-        if stored is not None:
-            return stored
-        made = broken_solid(seed, self.pieces)
-        _write(path, made)
-        return made
+        return stored(self.path(seed), lambda: broken_solid(seed, self.pieces))
 
     def path(self, seed: int) -> Path:
         """Where it is stored: in a folder for what it was made by and with."""
-        return self.folder / f"{_makers()}-{self.pieces[0]}-{self.pieces[1]}" / f"{seed}.shape"
+        return self.folder / f"{makers()}-{self.pieces[0]}-{self.pieces[1]}" / f"{seed}.shape"
+
+
+def stored(path: Path, make: Callable[[], Fracture]) -> Fracture:
+    """The fracture of a file; what is not there, or is damaged, is made and stored."""
+    found = _read(path)
+    if found is None:
+        found = make()
+        _write(path, found)
+    return found
 
 
 def cache_folder(root: Path | None) -> Path:
@@ -69,7 +79,7 @@ def cache_folder(root: Path | None) -> Path:
 
 
 @cache
-def _makers() -> str:
+def makers() -> str:
     """A hash of what decides how a seed becomes a broken solid: the code, and manifold3d's version."""
     here = Path(__file__)
     files = [here, *sorted(here.parent.glob("solids/*.py")), *sorted(here.parent.glob("fracture/*.py"))]

@@ -37,17 +37,19 @@ class _Drawn:
 
 
 def _open(split: str, root: Path | None, seed: int) -> Pairs:
-    meshes = tuple((path.stem, _unbroken(read(path))) for path in below(root, *FILES))
+    meshes = tuple((path.stem, unbroken(to_unit_sphere(read(path)))) for path in below(root, *FILES))
     return Pairs("shapes:meshes", split, seed, _Drawn(meshes), range(EACH * len(meshes)))
 
 
-def _unbroken(mesh: Geometry) -> Fracture:
+def unbroken(mesh: Geometry) -> Fracture:
+    """A mesh as it is, solid or not: the whole is its only node."""
     if mesh.faces is None:
         raise InputError(f"{mesh.name}: is a cloud of points, expected a mesh")
     faces = mesh.faces.astype(np.int32)
     one, none = np.zeros(len(faces), np.int16), np.full(len(faces), -1, np.int16)
-    points = to_unit_sphere(mesh).points.astype(np.float32)
-    return Fracture(points, faces, one, none, np.zeros(0, np.int16), np.zeros((0, 2), np.int16))
+    return Fracture(
+        mesh.points.astype(np.float32), faces, one, none, np.zeros(0, np.int16), np.zeros((0, 2), np.int16)
+    )
 
 
 MESHES_INFO = DatasetInfo(

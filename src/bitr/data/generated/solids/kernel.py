@@ -37,6 +37,23 @@ def solid(vertices: Float64[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"])
     return made
 
 
+def solid_of_mesh(
+    vertices: Float64[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], least: float
+) -> Solid | None:
+    """The solid inside a mesh of any origin: its overlapping shells united, its loose bits dropped.
+
+    None where its faces bound no solid, or where less than a share ``least`` of the volume is connected.
+    """
+    for turned in (faces, faces[:, ::-1]):
+        try:
+            whole = union(solid(vertices, turned).decompose())
+        except ValueError:
+            continue
+        main = largest_part(whole)
+        return main if main.volume() >= least * whole.volume() else None
+    return None
+
+
 def vertices_of(given: Solid) -> Float64[np.ndarray, "v 3"]:
     """The corners of the surface."""
     return np.array(given.to_mesh64().vert_properties[:, :3])

@@ -1,0 +1,224 @@
+"""Openly licensed meshes of many origins, cut, cropped and broken: objects that no generator made."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int64
+
+from bitr.data.generated.cache import broken_at_random, cache_folder, makers, stored
+from bitr.data.generated.config import ShapesConfig
+from bitr.data.generated.dataset import MIXES
+from bitr.data.generated.drawing import draw
+from bitr.data.generated.fracture import Fracture
+from bitr.data.generated.meshes import unbroken
+from bitr.data.generated.solids.kernel import solid_of_mesh
+from bitr.data.info import DatasetInfo
+from bitr.data.packed import opened
+from bitr.data.pair import AssemblyPair
+from bitr.data.pairs import Pairs
+from bitr.data.root import below
+from bitr.data.splits import SPLITS, split_of
+from bitr.errors import InputError
+from bitr.io import Geometry
+
+NAME = "openshapes"
+PACKED = "openshapes/openshapes.npz"
+COUNTS = {"train": 100_000, "val": 400, "test": 400}
+"""Pairs; held-out splits have at least one of each object. For training only a name for an epoch."""
+BREAKS = 3
+"""Different fractures of each solid."""
+OPTIONS = ("cut", "crop", "fracture")
+"""Of those of ``shapes``."""
+
+FLAT = 0.1
+"""Thinnest principal extent over the middle one, below which an object counts as flat."""
+ONE_PIECE = 0.9
+"""Least share of an object's surface in one cluster."""
+FEWEST_FACES = 20
+MAIN_PART = 0.95
+"""Least share of a solid's volume in one part; the other parts, loose bits, are dropped."""
+
+OBJECT_AT = {"nasa": -2, "kevinzakka": -2, "elpis-lab": -3}
+"""Which part of a path names the object, by owner, where that is not the file."""
+VARIANT_WORDS = """
+amber beige black blue bronze brown chocolate color colored colour coral cyan dark gold gray green grey light
+magenta matte multi navy olive orange pink purple red silver teal turquoise violet white yellow
+big bigger extra high huge jumbo large little long low medium mid mini short small tall tiny wide xl
+lod res resolution hr lr quad dominant smooth textured mesh model str art version variant
+animated basic broken closed decorated double empty full normal open simple single triple oz inch
+building food ingredient skeleton
+"""
+"""Words that tell apart variants of one object: colours, sizes, levels of detail; and what some packs put
+before all names."""
+
+
+def label(name: str) -> str:
+    """What the object of a name ``owner/repository:path`` is called, without the ending of its file."""
+    owner, _, path = name.partition("/")
+    part = path.split(":", 1)[-1].split("/")[OBJECT_AT.get(owner, -1) :][0]
+    return re.sub(r"\.(glb|gltf|obj|fbx|stl|ply)$", "", part)
+
+
+def family(name: str) -> str:
+    """The family of an object ``owner/repository:path``: its owner and the first word of its name that tells
+    what it is. Chair_1, ChairBlue and chair-small of one owner are a family, which no split divides."""
+    words = [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", label(name)) if len(w) > 1]
+    variants = VARIANT_WORDS.split()
+    telling = [word for word in words if word not in variants] or words or [label(name)]
+    return f"{name.partition('/')[0]}/{telling[0].removesuffix('s')}"
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """All meshes of a file, radius 1 about the origin."""
+
+    vertices: Float32[np.ndarray, "v 3"]
+    faces: Int64[np.ndarray, "f 3"]
+    """Indices within each mesh."""
+    starts: Int64[np.ndarray, "m 2"]
+    """Where each mesh begins in both; one more row than there are meshes."""
+    names: tuple[str, ...]
+    watertight: Bool[np.ndarray, " m"]
+    main_piece: Float32[np.ndarray, " m"]
+
+    def mesh(self, index: int) -> Geometry:
+        (v, f), (v_end, f_end) = self.starts[index], self.starts[index + 1]
+        points = self.vertices[v:v_end].astype(np.float64)
+        return Geometry(points, faces=self.faces[f:f_end], name=label(self.names[index]))
+
+    def of_split(self, split: str) -> list[int]:
+        """The meshes of a split that are worth assembling, in an order that mixes origins and families."""
+        found = [i for i, name in enumerate(self.names) if split_of(NAME, family(name)) == split]
+        return sorted(
+            filter(self.is_useful, found), key=lambda i: hashlib.sha256(self.names[i].encode()).digest()
+        )
+
+    def is_useful(self, index: int) -> bool:
+        """Neither flat nor scattered, and not of a few faces only."""
+        mesh = self.mesh(index)
+        assert mesh.faces is not None
+        if len(mesh.faces) < FEWEST_FACES or self.main_piece[index] < ONE_PIECE:
+            return False
+        centered = mesh.points - mesh.points.mean(axis=0)
+        extents = np.sort(np.ptp(centered @ np.linalg.eigh(centered.T @ centered)[1], axis=0))
+        return bool(extents[0] >= FLAT * extents[1])
+
+
+@lru_cache(maxsize=1)
+def read_openshapes(path: Path) -> Shapes:
+    """The meshes of a file, read once."""
+    needed = ("vertices", "faces", "vert_offsets", "face_offsets", "names", "watertight", "main_piece")
+    with opened(path, *needed) as arrays:
+        vertices, faces, v, f, names, watertight, main_piece = (arrays[key] for key in needed)
+    counts = {len(v) - 1, len(f) - 1, len(names), len(watertight), len(main_piece)}
+    if len(counts) > 1 or v[-1] != len(vertices) or f[-1] != len(faces):
+        raise InputError(
+            f"{path}: {len(names)} names, {len(v)} and {len(f)} offsets that end at {v[-1]} and {f[-1]}, "
+            f"{len(vertices)} vertices and {len(faces)} faces do not fit together"
+        )
+    return Shapes(
+        vertices.astype(np.float32),
+        faces.astype(np.int64),
+        np.stack([v, f], axis=1).astype(np.int64),
+        tuple(str(name) for name in names),
+        watertight.astype(bool),
+        main_piece.astype(np.float32),
+    )
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    path: Path
+    objects: tuple[int, ...]
+    config: ShapesConfig
+    folder: Path
+    """Of stored fractures."""
+
+    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
+        shapes, config = read_openshapes(self.path), self.config
+        turn, number = divmod(i, len(self.objects))
+        index, given = self.objects[number], self.given(shapes, self.objects[number], turn % BREAKS)
+        for step in range(len(self.objects) if only_broken(config) else 0):
+            if len(given.fits):
+                break
+            # in place of one that cannot be broken comes one that no neighbouring pair is of
+            index = self.objects[(number + (step + 1) * (len(self.objects) // 2 + 1)) % len(self.objects)]
+            given = self.given(shapes, index, turn % BREAKS)
+        if not len(given.fits):
+            config = replace(config, mix=(0.0, *config.mix[1:]))
+        return draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
+
+    def given(self, shapes: Shapes, index: int, turn: int) -> Fracture:
+        """The mesh, broken where that is wanted and possible."""
+        mesh = shapes.mesh(index)
+        if not (self.config.mix[0] > 0 and shapes.watertight[index]):
+            return unbroken(mesh)
+        return stored(
+            self.folder / f"{_key(mesh)}-{turn}.shape", partial(_break, mesh, self.config.pieces, turn)
+        )
+
+
+def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> Fracture:
+    """The mesh broken at random; as it is where it cannot be broken."""
+    assert mesh.faces is not None
+    whole = solid_of_mesh(mesh.points, mesh.faces, MAIN_PART)
+    if whole is None:
+        return unbroken(mesh)
+    found = broken_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
+    return found if len(found.fits) else unbroken(mesh)
+
+
+def _key(mesh: Geometry) -> str:
+    assert mesh.faces is not None
+    return hashlib.sha256(mesh.points.tobytes() + mesh.faces.tobytes()).hexdigest()[:16]
+
+
+def openshapes(
+    split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None
+) -> Pairs:
+    """Pairs of the meshes of a split; consecutive pairs are of different objects."""
+    config = config or ShapesConfig()
+    path = below(root, PACKED)[0]
+    shapes = read_openshapes(path)
+    objects = shapes.of_split(split)
+    folder = cache_folder(root) / f"{makers()}-{NAME}"
+    if only_broken(config):
+        objects = [i for i in objects if shapes.watertight[i]]
+    made = _Drawn(path, tuple(objects), config, folder)
+    return Pairs(NAME, split, seed, made, range(max(COUNTS[split], len(objects)) if objects else 0))
+
+
+def only_broken(config: ShapesConfig) -> bool:
+    return config.mix[1] + config.mix[2] == 0
+
+
+def variant(option: str) -> DatasetInfo:
+    """``openshapes:cut``, ``:crop`` and ``:fracture`` have pairs of one kind alone."""
+    if option not in OPTIONS:
+        raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
+    config, words = MIXES[option]
+    return replace(
+        INFO,
+        name=f"{NAME}:{option}",
+        title=f"openly licensed meshes, {words}",
+        open=partial(openshapes, config=config),
+    )
+
+
+INFO = DatasetInfo(
+    name=NAME,
+    title="openly licensed meshes of all kinds of objects, broken, cut or cropped; endless",
+    section="",
+    licence="CC0, CC BY, public domain, NASA: by object",
+    source="pack meshes into openshapes/openshapes.npz as docs/data.md says, https://github.com/kevinzakka/"
+    "mujoco_scanned_objects and others",
+    splits=SPLITS,
+    present=lambda root: bool(below(root, PACKED)),
+    open=openshapes,
+)
