@@ -224,16 +224,15 @@ def heads_of(truth: Rigid, turns: list[Rigid]) -> Solution:
     return replace(solution(poses[0], votes=votes), heads=heads)
 
 
-def test_of_several_heads_the_nearest_counts_once_the_temperature_is_low():
+def test_of_several_heads_the_nearest_counts_and_the_choice_costs_its_entropy():
     truth = Rigid.identity(1)
     quarter = Rigid(QUARTER[None], torch.zeros(1, 3, dtype=torch.float64))
     found = heads_of(truth, [quarter, truth])
-    late = float(pose_loss(found, truth, X, Y, UNPROJECTED, done=1.0))
-    early = float(pose_loss(found, truth, X, Y, replace(UNPROJECTED, temperature=(1e6, 0.03)), done=0.0))
-    assert late == pytest.approx(0, abs=1e-6)
-    assert early == pytest.approx(2, abs=1e-3)  # the mean of 4 and 0
-    scored = float(pose_loss(found, truth, X, Y, replace(UNPROJECTED, score_weight=1.0)))
-    assert scored == pytest.approx(math.log(2), abs=1e-6)  # of two heads with equal scores
+    cold, hot = (replace(UNPROJECTED, temperature=(t, t)) for t in (0.1, 1e6))
+    assert float(pose_loss(found, truth, X, Y, cold)) == pytest.approx(0.1 * math.log(2))
+    assert float(pose_loss(found, truth, X, Y, hot)) == pytest.approx(2, abs=1e-3)  # the mean of 4 and 0
+    sure = replace(found, heads=replace(found.heads, score=torch.tensor([[-50.0, 0]], dtype=torch.float64)))
+    assert float(pose_loss(sure, truth, X, Y, cold)) == pytest.approx(0, abs=1e-9)
 
 
 def test_labels_at_the_points_say_contact_nearest_point_and_center():

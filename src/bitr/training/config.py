@@ -64,12 +64,8 @@ class LossConfig:
     """Of the cross entropy of contact at each point."""
     vector_weight: float = 0.3
     """Of the squared errors of the vectors at each point, to the other piece and to the centre."""
-    score_weight: float = 0.3
-    """Of the cross entropy of the scores of several heads."""
-    temperature: tuple[float, float] = (3.0, 0.03)
-    """Of the softmin over heads, at first and at last: each head learns from what it is nearest to."""
-    anneal: float = 0.6
-    """Part of the steps over which the temperature falls."""
+    temperature: tuple[float, float] = (1.0, 0.5)
+    """Of the mixture of heads, at first and at last: the lower, the more the heads part."""
     spread_weight: float = 0.0
     """Of the penalty on key points that come closer than ``spread_reach``."""
     spread_reach: float = 0.1
@@ -138,9 +134,7 @@ class TrainConfig:
             raise InputError("loss.translation = 'paper' compares poses: set loss.compare = 'pose' as well")
 
 
-PLAIN = LossConfig(
-    compare="pose", keypoint_weight=0.0, contact_weight=0.0, vector_weight=0.0, score_weight=0.0
-)
+PLAIN = LossConfig(compare="pose", keypoint_weight=0.0, contact_weight=0.0, vector_weight=0.0)
 """Of the pose alone: what is validated, the same in all runs."""
 
 
@@ -168,8 +162,6 @@ LIMITS = {
     "loss.keypoint_weight": (0, 1e6),
     "loss.contact_weight": (0, 1e6),
     "loss.vector_weight": (0, 1e6),
-    "loss.score_weight": (0, 1e6),
-    "loss.anneal": (0, 1),
     "loss.spread_weight": (0, 1e6),
     "loss.spread_reach": (0, 10),
     "optimizer.rate": (0, 10),

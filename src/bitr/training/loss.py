@@ -18,8 +18,6 @@ from bitr.training.config import LossConfig
 
 NEAR = 0.2
 """Distance at which a point counts as in contact by 1/e, in units of the pair's size."""
-SAME = 0.1
-"""Squared distances of rotations that differ by less make heads count as equally right: about 13°."""
 
 
 def pose_loss(
@@ -82,28 +80,21 @@ def _unprojected_loss(
 def _heads_loss(
     heads: Heads, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig, done: float
 ) -> Float[Tensor, " b"]:
-    r"""The softmin of the heads' losses and the cross entropy of their scores.
+    r"""Minus the log-likelihood of the truth under a mixture of the heads, times the temperature T:
 
-    The softmin is :math:`\sum_k q_k \ell_k` with :math:`q_k \propto e^{-\ell_k / T}`, q taken as constant.
-
-    At a high temperature all heads learn from all pairs, so that none is left behind; at a low one each pair
-    teaches the head that is nearest. The scores learn which of the projected poses is nearest.
+    :math:`-T \log \sum_k \pi_k e^{-\ell_k / T}`, with :math:`\pi` of the scores and :math:`\ell_k` the loss of
+    head k. Heads part where one r̂ for all would cost more than T times the entropy of the choice: for a turn
+    by 180°, and not where the pose is only vague. For one head it is :math:`\ell`.
     """
     of_each = Rigid(truth.rotation[:, None], truth.translation[:, None])
     each = _unprojected_loss(heads.votes.mean(), of_each, unit[:, None], config)
-    if each.shape[1] == 1:
-        return each[:, 0]
-    weight = (-each.detach() / _temperature(config, done)).softmax(1)
-    off = (heads.pose.rotation.detach() - of_each.rotation).square().sum((-2, -1))
-    target = (-off / SAME).softmax(1)
-    entropy = -(target * heads.log_weight).sum(1)
-    return (weight * each).sum(1) + config.score_weight * entropy
+    temperature = _temperature(config, done)
+    return -temperature * (heads.log_weight - each / temperature).logsumexp(1)
 
 
 def _temperature(config: LossConfig, done: float) -> float:
     first, last = config.temperature
-    over = min(1.0, done / config.anneal) if config.anneal else 1.0
-    return first * (last / first) ** over
+    return first * (last / first) ** done
 
 
 def dense_loss(
