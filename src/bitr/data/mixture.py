@@ -35,9 +35,9 @@ class _InTurns:
 
 
 def mixture(names: Sequence[str], info: Callable[[str], DatasetInfo]) -> DatasetInfo:
-    """The data sets in turns; for training as long as the longest of them, else as long as the shortest.
+    """The data sets in turns: each counts as often as it is named, also among the pairs held out.
 
-    So each part counts as often as it is named, also among the pairs held out, where none repeats.
+    As long as the longest of them; shapes of shorter ones come again, in other pieces.
     """
     parts = [info(name) for name in names]
     splits = tuple(split for split in parts[0].splits if all(split in part.splits for part in parts))
@@ -57,7 +57,7 @@ def _open(
     names: tuple[str, ...], infos: tuple[DatasetInfo, ...], split: str, root: Path | None, seed: int
 ) -> Pairs:
     opened = {name: info.open(split, root, 0) for name, info in zip(names, infos, strict=True)}
-    turns = [len(pairs) // names.count(name) for name, pairs in opened.items()]
-    length = min(TURNS, max(turns)) if split == "train" and min(turns) else min(turns)
+    sizes = [len(pairs) for pairs in opened.values()]
+    turns = min(TURNS, max(sizes)) if min(sizes) else 0
     made = _InTurns(names, tuple(opened[name] for name in names))
-    return Pairs(PLUS.join(names), split, seed, made, range(len(names) * length))
+    return Pairs(PLUS.join(names), split, seed, made, range(len(names) * turns))

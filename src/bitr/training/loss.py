@@ -70,8 +70,8 @@ def _projected_loss(
 
 
 def _unprojected_loss(
-    parts: Unprojected, truth: Rigid, unit: Float[Tensor, "..."], config: LossConfig
-) -> Float[Tensor, "..."]:
+    parts: Unprojected, truth: Rigid, unit: Float[Tensor, "*u"], config: LossConfig
+) -> Float[Tensor, "*b"]:
     gap = parts.reference_anchor[..., None, :] - truth.act(parts.source_anchor[..., None, :])
     away = gap.square().sum((-2, -1)) / unit.square()
     return (parts.r_hat - truth.rotation).square().sum((-2, -1)) + config.translation_weight * away
@@ -82,9 +82,9 @@ def _heads_loss(
 ) -> Float[Tensor, " b"]:
     r"""Minus the log-likelihood of the truth under a mixture of the heads, times the temperature T:
 
-    :math:`-T \log \sum_k \pi_k e^{-\ell_k / T}`, with :math:`\pi` of the scores and :math:`\ell_k` the loss of
-    head k. Heads part where one r̂ for all would cost more than T times the entropy of the choice: for a turn
-    by 180°, and not where the pose is only vague. For one head it is :math:`\ell`.
+    :math:`-T \log \sum_k \pi_k e^{-\ell_k / T}`, with :math:`\pi` of the scores and :math:`\ell_k` the loss
+    of head k. Heads part where one r̂ for all would cost more than T times the entropy of the choice: for a
+    turn by 180°, and not where the pose is only vague. For one head it is :math:`\ell`.
     """
     of_each = Rigid(truth.rotation[:, None], truth.translation[:, None])
     each = _unprojected_loss(heads.votes.mean(), of_each, unit[:, None], config)
