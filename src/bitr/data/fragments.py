@@ -6,6 +6,7 @@ import hashlib
 import logging
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -70,9 +71,8 @@ def _stored(fracture: Fracture, folder: Path) -> tuple[_Surface, _Surface]:
     """Both surfaces: of a file, or else made and stored for the next time."""
     path = folder / f"{hashlib.sha256(fracture.id.encode()).hexdigest()[:16]}.npz"
     names = [f"{side}_{part}" for side in "ab" for part in ("points", "normals")]
-    if path.is_file():
-        with opened(path, *names) as arrays:
-            a_points, a_normals, b_points, b_normals = (arrays[name] for name in names)
+    with suppress(InputError), opened(path, *names) as arrays:  # not there, or damaged
+        a_points, a_normals, b_points, b_normals = (arrays[name] for name in names)
         return _Surface(a_points, a_normals), _Surface(b_points, b_normals)
     a, b = (_on_grid(side, fracture.id) for side in fracture.load())
     try:
