@@ -121,6 +121,26 @@ def test_breaking_bad_folders(tmp_path, suffix):
     assert pair.id.endswith("fractured_0/native/0+1")  # only those in two pieces
     assert (gaps(pair) < 0.02).mean() > 0.15  # the cut is a sixth of the small box's surface or more
     assert 700 < len(pair.source.points) + len(pair.reference.points) < 5000
+    assert np.isclose(np.linalg.norm(pair.source.normals, axis=1), 1).all()
+
+
+def test_surfaces_of_fragments_are_stored_and_the_same_when_read_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for i in range(4):
+        folder = tmp_path / "data/breaking_bad/everyday/WineBottle" / f"shape{i}" / "fractured_0"
+        folder.mkdir(parents=True)
+        write(folder / "piece_0.ply", box((0.3, 0.3, 0.2)))
+        write(folder / "piece_1.ply", box((0.3, 0.3, 0.6), (0, 0, 0.2)))
+    made = dataset("winebottle", "train", tmp_path / "data")[0]
+    files = list((tmp_path / "cache").rglob("*.npz"))
+    assert files
+    again = dataset("winebottle", "train", tmp_path / "data")[0]
+    assert np.array_equal(again.source.points, made.source.points)
+    assert np.array_equal(again.source.normals, made.source.normals)
+    for file in files:
+        file.write_bytes(b"not an archive")  # is made anew
+    again = dataset("winebottle", "train", tmp_path / "data")[0]
+    assert np.array_equal(again.source.points, made.source.points)
 
 
 def test_coincident_faces_are_dropped_when_pieces_are_merged():

@@ -97,3 +97,44 @@ def test_streams_differ_in_every_argument_and_are_the_same_in_every_process():
         env={**os.environ, "PYTHONHASHSEED": "7"},
     )
     assert float(done.stdout) == firsts[0]
+
+
+def test_a_mixture_takes_turns_and_counts_a_name_as_often_as_it_stands_there():
+    found = dataset("jugs+bunny-stand-in+jugs", "val")
+    assert [found[i].id.partition("/")[0] for i in range(6)] == ["jugs", "bunny-stand-in", "jugs"] * 2
+    jugs = [found[i].id for i in (0, 2, 3, 5)]
+    assert len(set(jugs)) == 4  # the second turn has other shapes than the first
+    longest = max(len(dataset(name, "val")) for name in ("jugs", "bunny-stand-in"))
+    assert len(found) == 3 * longest
+
+
+def test_a_mixture_depends_on_its_arguments_alone_and_another_seed_samples_anew():
+    name = "jugs+bunny-stand-in"
+    found, again = dataset(name, "train", seed=1), dataset(name, "train", seed=2)
+    assert_same(found[3], dataset(name, "train", seed=1)[3])
+    assert_same(found.reseeded(2)[3], again[3])
+    assert not np.array_equal(found[3].ref_from_src, again[3].ref_from_src)
+
+
+def test_parts_that_are_shorter_come_again_in_other_pieces():
+    name = "jugs+bunny-stand-in"
+    found = dataset(name, "val")
+    short = 1 if len(dataset("bunny-stand-in", "val")) < len(dataset("jugs", "val")) else 0
+    count = len(dataset(name.split("+")[short], "val"))
+    first, later = found[short], found[2 * count + short]
+    assert first.id == later.id
+    assert not np.array_equal(first.ref_from_src, later.ref_from_src)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("jugs+nothing", "no such data set"), ("jugs+", "no such data set")]
+)
+def test_a_mixture_of_what_is_not_there_is_refused(name, says):
+    with pytest.raises(InputError, match=says):
+        dataset(name)
+
+
+def assert_same(one, other):
+    assert one.id == other.id
+    assert np.array_equal(one.source.points, other.source.points)
+    assert np.array_equal(one.ref_from_src, other.ref_from_src)

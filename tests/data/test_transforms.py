@@ -18,6 +18,7 @@ from bitr.data.transforms import (
     move,
     move_randomly,
     random_stretch,
+    random_warp,
     resample,
     sample_by_area,
     sample_farthest,
@@ -28,6 +29,7 @@ from bitr.data.transforms import (
     thin,
     to_unit_sphere,
     two_samples,
+    warped,
     with_normals,
 )
 from bitr.errors import InputError
@@ -380,3 +382,48 @@ def test_a_mirrored_mesh_still_faces_outwards():
     made = deform(assembled(mesh, mesh, "box"), np.diag([-2.0, 1.0, 1.0])).reference
     a, b, c = made.points[made.faces].swapaxes(0, 1)
     assert np.einsum("fi,fi->", a, np.cross(b, c)) / 6 == pytest.approx(12.0)
+
+
+@few
+@given(SEEDS)
+def test_warped_pair_is_the_warped_whole(seed):
+    rng = generator(seed)
+    pair = move_randomly(pair_of(30, rng), rng)
+    warp = random_warp(pair, 0.4, rng)
+    made = warped(pair, warp)
+    r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
+    np.testing.assert_allclose(made.source.points @ r.T + t, warp(pair.source.points @ r.T + t), atol=TIGHT)
+    np.testing.assert_allclose(made.reference.points, warp(pair.reference.points), atol=TIGHT)
+    np.testing.assert_array_equal(made.ref_from_src, pair.ref_from_src)
+
+
+@few
+@given(SEEDS)
+def test_no_warp_below_one_folds_over(seed):
+    rng = generator(seed)
+    pair = pair_of(30, rng)
+    warp = random_warp(pair, 0.9, rng)
+    points = pair.reference.points
+    step = 1e-5 * rng.normal(size=points.shape)
+    moved = warp(points + step) - warp(points)
+    assert (np.einsum("ni,ni->n", moved, step) > 0).all()
+
+
+def test_normals_of_a_warped_plane_stay_normal():
+    rng = generator(0)
+    flat = np.append(rng.normal(size=(50, 2)), np.zeros((50, 1)), axis=1)
+    piece = Geometry(flat, normals=np.tile([0.0, 0, 1], (50, 1)))
+    pair = move_randomly(assembled(piece, piece, "plane"), rng)
+    warp = random_warp(pair, 0.5, rng)
+    made = warped(pair, warp)
+    for side, before, g in (
+        ("source", pair.source, pair.ref_from_src),
+        ("reference", pair.reference, np.eye(4)),
+    ):
+        normals = getattr(made, side).normals
+        np.testing.assert_allclose(np.linalg.norm(normals, axis=1), 1)
+        tangent = 1e-6 * np.cross(before.normals, rng.normal(size=(50, 3)))
+        placed = before.points @ g[:3, :3].T + g[:3, 3]
+        along = warp(placed + tangent @ g[:3, :3].T) - warp(placed)
+        across = np.einsum("ni,ni->n", along @ g[:3, :3], normals) / np.linalg.norm(along, axis=1)
+        assert np.abs(across).max() < 1e-4

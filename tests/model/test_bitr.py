@@ -147,7 +147,7 @@ def test_aruns_method_is_one_setting_of_the_merged_features(rng):
     rep = Rep({(0, 0): 2, (1, 0): 1})
     x, g = random_points(9, 3, rng), Rigid.random(rng)
     field = {(0, 0): torch.ones(1, 9, 1, 2).double(), (1, 0): torch.ones(1, 9, 3, 1).double()}
-    _, merged = merge(KeyPoints(x, field), KeyPoints(g.act(x), field))
+    _, merged = merge(KeyPoints(x, field, {}), KeyPoints(g.act(x), field, {}))
     assert merged_rep(rep).of(merged)
     correlation = merged[1, 1][..., -1].sum(0).reshape(3, 3).T
     torch.testing.assert_close(nearest_rotation(correlation), arun(x[0], g.act(x)[0]).rotation)

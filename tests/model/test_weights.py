@@ -30,10 +30,7 @@ def test_the_weights_of_the_tasks_are_there():
 def test_the_card_says_what_the_file_is(name):
     says = card(name)
     assert set(says) >= SAYS | {"command", "limits", "config"}
-    assert bitr.load(name).config.to_dict() == {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in says["config"]["model"].items()
-    }
+    assert bitr.load(name).config == bitr.BITRConfig.from_dict(says["config"]["model"])
     assert says["figures"]
     assert (FOLDER / f"{name}.safetensors").stat().st_size < 400_000
 

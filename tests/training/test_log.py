@@ -11,8 +11,10 @@ from bitr.training.log import Record, RunLog, read_log
 from bitr.training.meter import Meter
 from bitr.training.trainer import Step
 
-PLAIN = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 1e-3, 2.0, 30.0, 0.25, 0)
-VALIDATED = Record(4, 1.0, 2.5, 0.1 + 0.2, 45.0, 0.05, 1e-05, 1.0, 31.0, 0.5, 1, 0.25, 30.0, 20.0, 0.04)
+PLAIN = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 80.0, 1e-3, 2.0, 30.0, 0.25, 0)
+VALIDATED = Record(
+    4, 1.0, 2.5, 0.1 + 0.2, 45.0, 0.05, 40.0, 1e-05, 1.0, 31.0, 0.5, 1, 0.25, 30.0, 20.0, 0.04, 25.0
+)
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +64,9 @@ def test_a_line_that_was_cut_off_anywhere_is_forgotten(written):
 
 
 def step(loss, taken=True):
-    return Step(torch.tensor([loss, 2 * loss, 3 * loss], dtype=torch.float64), 4 * loss, taken, stop=False)
+    return Step(
+        torch.tensor([loss, 2 * loss, 3 * loss, loss / 2], dtype=torch.float64), 4 * loss, taken, stop=False
+    )
 
 
 def test_a_meter_tells_means_of_the_steps_that_were_taken():

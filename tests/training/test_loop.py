@@ -295,7 +295,7 @@ def scripted(monkeypatch, losses, quick=True):
     """Has the validations find these losses; quick steps do nothing."""
     found = iter(losses)
     if quick:
-        done = Step(torch.ones(3, dtype=torch.float64), 1.0, taken=True, stop=False)
+        done = Step(torch.ones(4, dtype=torch.float64), 1.0, taken=True, stop=False)
         monkeypatch.setattr(Trainer, "step", lambda self, batch, number, stop: done)
     monkeypatch.setattr(HeldOut, "errors", lambda self, objective: Validation(next(found), 1.0, 2.0, 3.0))
 

@@ -8,19 +8,22 @@ import torch
 
 from bitr.groups import Cloud, Rigid
 from bitr.model import BITR, Solution
+from bitr.model.modes import Heads
 from bitr.model.projection import Unprojected
-from bitr.training.config import LossConfig
-from bitr.training.loss import crowding, pair_size, pose_loss, square_displacement
+from bitr.training.config import PLAIN, LossConfig
+from bitr.training.loss import NEAR, crowding, dense_labels, pair_size, pose_loss, square_displacement
 from bitr.training.objective import Objective
 from bitr.training.samples import Batch, collate
 from tests.training.cases import MODEL, pair
 
 QUARTER = torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]], dtype=torch.float64)
-POSE, PAPER = LossConfig(compare="pose"), LossConfig(compare="pose", translation="paper")
+POSE, PAPER = PLAIN, replace(PLAIN, translation="paper")
+UNPROJECTED = replace(PLAIN, compare="unprojected")
 LAWFUL = {
     "default": LossConfig(),
     "spread": LossConfig(spread_weight=0.7, spread_reach=2.0),
     "pose": POSE,
+    "unprojected": UNPROJECTED,
 }
 
 
@@ -47,7 +50,7 @@ def test_the_right_pose_has_no_loss():
     pose = Rigid.random(torch.Generator().manual_seed(0), 1)
     anchor = torch.ones(1, 1, 3, dtype=torch.float64)
     votes = Unprojected(pose.rotation[:, None], anchor, pose.act(anchor))
-    for config in (LossConfig(), POSE, PAPER):
+    for config in (UNPROJECTED, POSE, PAPER):
         assert float(pose_loss(solution(pose, votes=votes), pose, X, Y, config)) == pytest.approx(0)
 
 
@@ -79,7 +82,7 @@ def test_by_default_what_is_projected_is_compared_with_the_truth():
     r_hat = 3 * torch.eye(3, dtype=torch.float64)[None, None]
     x, y = (torch.tensor([[a]], dtype=torch.float64) for a in ((1.0, 0, 0), (1.0, 1, 0)))
     found = solution(far_off, votes=Unprojected(r_hat, x, y))
-    config = LossConfig(translation_weight=0.5)
+    config = replace(UNPROJECTED, translation_weight=0.5)
     assert float(pose_loss(found, truth, X, Y, config)) == pytest.approx(3 * 4 + 0.5 * 4 / SIZE_SQUARED)
 
 
@@ -207,3 +210,59 @@ def test_the_errors_shown_beside_the_loss_are_angle_and_displacement():
     assert float(errors.rotation_deg) == pytest.approx(90)
     assert float(errors.displacement) == pytest.approx(3 / size)
     assert float(errors.loss) == pytest.approx(4 + 9 / size**2)
+
+
+def heads_of(truth: Rigid, turns: list[Rigid]) -> Solution:
+    """A solution whose heads are the truth turned, with r̂ as long as rotations are."""
+    poses = [turn @ truth for turn in turns]
+    rotation = torch.stack([p.rotation for p in poses], dim=1)
+    translation = torch.stack([p.translation for p in poses], dim=1)
+    anchor = torch.zeros(1, len(turns), 1, 3, dtype=torch.float64)
+    votes = Unprojected(rotation[:, :, None], anchor, anchor + translation[:, :, None])
+    zeros = torch.zeros(1, len(turns), dtype=torch.float64)
+    heads = Heads(Rigid(rotation, translation), zeros, zeros, votes, torch.arange(len(turns))[None])
+    return replace(solution(poses[0], votes=votes), heads=heads)
+
+
+def test_of_several_heads_the_nearest_counts_and_the_choice_costs_its_entropy():
+    truth = Rigid.identity(1)
+    quarter = Rigid(QUARTER[None], torch.zeros(1, 3, dtype=torch.float64))
+    found = heads_of(truth, [quarter, truth])
+    cold, hot = (replace(UNPROJECTED, temperature=(t, t)) for t in (0.1, 1e6))
+    assert float(pose_loss(found, truth, X, Y, cold)) == pytest.approx(0.1 * math.log(2))
+    assert float(pose_loss(found, truth, X, Y, hot)) == pytest.approx(2, abs=1e-3)  # the mean of 4 and 0
+    sure = replace(found, heads=replace(found.heads, score=torch.tensor([[-50.0, 0]], dtype=torch.float64)))
+    assert float(pose_loss(sure, truth, X, Y, cold)) == pytest.approx(0, abs=1e-9)
+
+
+def test_labels_at_the_points_say_contact_nearest_point_and_center():
+    """A point and one at distance 1 from it, the source shifted by 3 along y before."""
+    x, y = cloud((0, 3, 0), (-2, 3, 0)), cloud((1, 0, 0), (3, 0, 0))
+    of_x, of_y = dense_labels(x, y, shifted(0, -3, 0))
+    size = float(pair_size(x, y))
+    assert of_x.contact[0].tolist() == pytest.approx([math.exp(-((d / NEAR / size) ** 2)) for d in (1, 3)])
+    assert of_x.to_other[0].tolist() == [[1, 0, 0], [3, 0, 0]]
+    assert of_y.to_other[0].tolist() == [[-1, 0, 0], [-3, 0, 0]]
+    center = torch.tensor([0.5, 0, 0], dtype=torch.float64)  # of the four points
+    torch.testing.assert_close(y.points + of_y.to_center, center.expand(1, 2, 3))
+    torch.testing.assert_close(shifted(0, -3, 0).act(x.points + of_x.to_center), center.expand(1, 2, 3))
+
+
+def test_labels_of_a_turned_source_turn_with_it(rng):
+    x, y, truth = X, Y, Rigid.random(rng, 1)
+    g = Rigid.random(rng, 1)
+    before = dense_labels(x, y, truth)[0]
+    after = dense_labels(x.moved(g), y, truth @ g.inverse())[0]
+    torch.testing.assert_close(after.contact, before.contact)
+    for one, other in zip(after.vectors, before.vectors, strict=True):
+        torch.testing.assert_close(one, other @ g.rotation.mT)
+
+
+def test_key_points_that_name_the_same_place_cost_nothing():
+    truth = Rigid.random(torch.Generator().manual_seed(0), 1)
+    keys = torch.eye(3, dtype=torch.float64)[None]
+    config = replace(POSE, keypoint_weight=2.0)
+    assert float(pose_loss(solution(truth, keys, truth.act(keys)), truth, X, Y, config)) == pytest.approx(0)
+    away = truth.act(keys) + torch.tensor([0, 0, 3.0], dtype=torch.float64)
+    found = float(pose_loss(solution(truth, keys, away), truth, X, Y, config))
+    assert found == pytest.approx(2 * 9 / SIZE_SQUARED)

@@ -17,7 +17,7 @@ from bitr.app.logistic import Logistic, fit_logistic
 from bitr.app.network import Network
 from bitr.app.settings import Settings
 from bitr.data import AssemblyPair, dataset
-from bitr.data.registry import HOMES
+from bitr.data.registry import is_name
 from bitr.errors import InputError
 from bitr.evaluation.metrics.reliability import Reliability, auroc, reliability
 from bitr.evaluation.right import is_right
@@ -63,7 +63,7 @@ class Check:
 def pairs_of(origin: Origin, root: Path | None) -> list[Sequence[AssemblyPair]]:
     """So many pairs of a data set, sampled anew as often as needed; of the user's own files each once."""
     found = [dataset(origin.data, origin.split, root, origin.seed)[: origin.pairs]]
-    while (count := sum(map(len, found))) < origin.pairs and origin.data.partition(":")[0] in HOMES:
+    while (count := sum(map(len, found))) < origin.pairs and is_name(origin.data):
         again = dataset(origin.data, origin.split, root, origin.seed + len(found))
         found.append(again[: origin.pairs - count])
     return found

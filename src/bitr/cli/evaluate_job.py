@@ -15,7 +15,7 @@ import numpy as np
 from bitr.app.network import Network
 from bitr.cli.console import Counter
 from bitr.data import AssemblyPair, dataset
-from bitr.data.registry import HOMES
+from bitr.data.registry import is_name
 from bitr.errors import InputError
 from bitr.evaluation import figures
 from bitr.evaluation.evaluate import Evaluation, evaluate
@@ -66,7 +66,7 @@ class Job:
         """A checkpoint on every sampling, and on every perturbation of it."""
         log.info("loading the model %s", checkpoint)
         network = Network.of(checkpoint)
-        named = self.dataset.partition(":")[0] in HOMES
+        named = is_name(self.dataset)
         times = self.samplings or (SAMPLINGS if named else 1)
         tests = tuple(PERTURBATIONS) if self.perturb else ("original",)
         found: dict[str, list[Evaluation]] = {test: [] for test in tests}

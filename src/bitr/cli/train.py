@@ -98,7 +98,7 @@ def _train(settings: TrainConfig, folder: Path, resume: bool, quiet: bool) -> di
 
 
 def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
-    from bitr.data.registry import HOMES
+    from bitr.data.registry import is_name
 
     curves = _curves(folder, result["data"])
     if as_json:
@@ -112,7 +112,7 @@ def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     )
     print(f"weights: {folder / 'model.safetensors'}" + (f"; curves: {curves}" if curves else ""))
     name = result["data"].partition(" ")[0]
-    known = name.partition(":")[0] in HOMES
+    known = is_name(name)
     print(f"next: bitr {f'evaluate {folder} {name}' if known else f'assemble SRC REF --model {folder}'}")
 
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from bitr.data.info import DatasetInfo
+from bitr.data.mixture import PLUS, mixture
 from bitr.data.own import own_pairs
 from bitr.data.pair import AssemblyPair
 from bitr.data.root import VARIABLE, data_root
@@ -48,8 +49,18 @@ def datasets() -> tuple[DatasetInfo, ...]:
     return tuple(info(name) for name in HOMES)
 
 
+def is_name(name: str) -> bool:
+    """Whether this is the name of a data set or a mixture of such, and not a path."""
+    return all(part.partition(":")[0] in HOMES for part in name.split(PLUS))
+
+
 def info(name: str) -> DatasetInfo:
-    """What is known of a data set, by its name, with an option after a colon where it takes one."""
+    """What is known of a data set, by its name, with an option after a colon where it takes one.
+
+    Names joined by a plus are a mixture.
+    """
+    if PLUS in name:
+        return mixture(name.split(PLUS), info)
     base, colon, option = name.partition(":")
     if base not in HOMES:
         near = difflib.get_close_matches(base, HOMES, n=1)
@@ -73,7 +84,7 @@ def dataset(
     Item i is made when it is asked for, and depends on (name, split, seed, i) alone. ``root`` is the folder
     of data sets, by default what the variable BITR_DATA names.
     """
-    if name.partition(":")[0] not in HOMES and Path(name).exists():
+    if not is_name(name) and Path(name).exists():
         return own_pairs(Path(name), split)
     found, folder = info(name), data_root(root)
     if split not in found.splits:

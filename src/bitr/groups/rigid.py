@@ -46,7 +46,7 @@ class Rigid:
         bottom[..., 0, 3] = 1
         return torch.cat([top, bottom], dim=-2)
 
-    def act(self, points: Float[Tensor, "*b n 3"]) -> Float[Tensor, "*b n 3"]:
+    def act(self, points: Float[Tensor, "... n 3"]) -> Float[Tensor, "... n 3"]:
         return points @ self.rotation.mT + self.translation[..., None, :]
 
     def inverse(self) -> Rigid:

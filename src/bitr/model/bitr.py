@@ -10,13 +10,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bitr.errors import InputError
-from bitr.groups import Cloud, Rigid
+from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap
 from bitr.layers.precision import full_precision
 from bitr.model.config import BITRConfig
+from bitr.model.dense import Dense, DenseHead, contacts
 from bitr.model.inputs import Frame, as_cloud, centered, check_pair
-from bitr.model.keypoints import KeyPointNetwork
+from bitr.model.keypoints import KeyPointNetwork, KeyPoints
 from bitr.model.merge import merge, merged_rep
-from bitr.model.projection import Unprojected, project
+from bitr.model.modes import Heads, ScoreNetwork
+from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
 from bitr.model.wide import WideKeyPointNetwork
 
@@ -32,11 +34,26 @@ class Solution:
     """Near 0 the rotation is not determined: the shape is symmetric or degenerate."""
     votes: Unprojected | None = None
     """What each key point says of rotation and anchors; None for models that have no such votes."""
+    heads: Heads | None = None
+    """All poses that the model holds possible with their scores, best first; the first is ``pose``."""
+    source_dense: Dense | None = None
+    """At each point of the source, how likely it touches the reference and where; None for older models."""
+    reference_dense: Dense | None = None
 
     @property
     def unprojected(self) -> Unprojected | None:
         """What the pose was projected from, for a loss that need not look through the projection."""
         return None if self.votes is None else self.votes.mean()
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """What the networks say of a pair in its own frame."""
+
+    heads: Heads
+    x_key: KeyPoints
+    y_key: KeyPoints
+    dense: tuple[Dense | None, Dense | None]
 
 
 class BITR(nn.Module):
@@ -58,29 +75,63 @@ class BITR(nn.Module):
         network = WideKeyPointNetwork if self.config.width else KeyPointNetwork
         self.extract = network(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
+        self.dense = DenseHead(self.extract.rep_out) if self.config.dense else None
+        self.score = ScoreNetwork(self.config) if self.config.num_modes > 1 else None
 
     def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
         """The pose, in the precision of the inputs; differentiable in points and weights."""
         return self.solve(source, reference).pose
 
     def solve(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Solution:
-        """The pose with its key points and with how well the rotation is determined."""
+        """The pose, the other poses held possible, key points, and how well the rotation is determined."""
         x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
-        x_key, y_key = self.extract(x, y)
-        with full_precision(x_key.points.device):  # so few points that rounding would save nothing
-            field = self.transform(*merge(x_key, y_key))
-            pose, gap, votes = project(field, x_key.points, y_key.points)
+        inner = self.propose(x, y)
+        heads = inner.heads
+        heads = replace(heads, pose=frame.pose(heads.pose), votes=frame.leave_votes(heads.votes)).best_first()
+        r_hat, x_anchor, y_anchor = (
+            part[:, 0]
+            for part in (heads.votes.r_hat, heads.votes.source_anchor, heads.votes.reference_anchor)
+        )
+        dense = [None if d is None else d.scaled(frame.unit, frame.dtype) for d in inner.dense]
         return Solution(
-            frame.pose(pose),
-            frame.leave(x_key.points, frame.source_center),
-            frame.leave(y_key.points, frame.reference_center),
-            gap,
-            frame.leave_votes(votes),
+            Rigid(heads.pose.rotation[:, 0], heads.pose.translation[:, 0]),
+            frame.leave(inner.x_key.points, frame.source_center),
+            frame.leave(inner.y_key.points, frame.reference_center),
+            heads.singular_gap[:, 0],
+            Unprojected(r_hat, x_anchor, y_anchor),
+            heads,
+            *dense,
         )
 
+    def propose(self, x: Cloud, y: Cloud, nearest: NearestRotation = nearest_rotation_and_gap) -> Proposed:
+        """All heads of a pair that is centred and in its own unit of length, in the order of the weights."""
+        x_key, y_key = self.extract(x, y)
+        dense = (None, None)
+        if self.dense is not None:
+            dense = self.dense(x_key.at_points), self.dense(y_key.at_points)
+        with full_precision(x_key.points.device):  # so few points that rounding would save nothing
+            field = self.transform(*merge(x_key, y_key))
+            pose, gap, votes = project(field, x_key.points, y_key.points, nearest)
+            score = gap.new_zeros(gap.shape)
+            if self.score is not None and dense[0] is not None and dense[1] is not None:
+                scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
+                sides = contacts(x, dense[0]), contacts(y, dense[1])
+                score = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
+        place = torch.arange(gap.shape[1], device=gap.device).expand(gap.shape)
+        return Proposed(Heads(pose, score, gap, votes, place), x_key, y_key, dense)
+
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
-        """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.11)."""
-        return self(source, reference) @ self(source, source)
+        """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.11).
+
+        Both factors are of the same head: the one whose scores are highest in sum.
+        """
+        across, own = (self.solve(source, other).heads for other in (reference, source))
+        assert across is not None
+        assert own is not None
+        across, own = (heads.taken(heads.place.argsort(1)) for heads in (across, own))
+        best = (across.score + own.score).argmax(1, keepdim=True)
+        (a, b) = (heads.taken(best).pose for heads in (across, own))
+        return Rigid(a.rotation[:, 0], a.translation[:, 0]) @ Rigid(b.rotation[:, 0], b.translation[:, 0])
 
     def _enter(self, source: Cloud, reference: Cloud) -> tuple[Cloud, Cloud, Frame]:
         """Checked, centred, in one unit of length, and in the precision of the weights."""

@@ -19,8 +19,12 @@ LIMITS = {
     "num_neighbors": (1, 4096),
     "max_degree": (1, 6),
     "num_heads": (1, 256),
+    "num_modes": (1, 64),
 }
 """Far beyond what is of use, and below what a damaged file could ask for."""
+
+BEFORE = {"offset": False, "dense": False, "num_modes": 1}
+"""What a checkpoint that does not name these settings was made with: it is older than they are."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,12 @@ class BITRConfig:
     """Input features from the centroid: x − m(X) and its length. Without, a constant."""
     normalize: bool = True
     """Fields at size 1 before each Elu layer, so that key points start spread out and not at the centroid."""
+    offset: bool = True
+    """Key points may leave the convex hull by a learned vector, to a place that neither piece has."""
+    dense: bool = True
+    """At each point, what it says of the assembled whole: contact, its nearest point there, the centre."""
+    num_modes: int = 4
+    """How many poses the model holds possible, each with a score."""
     normals: bool = False
     colors: bool = False
     swap: bool = True
@@ -68,13 +78,17 @@ class BITRConfig:
             "smooth": False,
             "position_features": False,
             "normalize": False,
+            **BEFORE,
         }
         return cls(**(own | changes))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> BITRConfig:
-        """The inverse of ``to_dict``; an unknown key raises and names the nearest one."""
-        return from_mapping(cls, values, "model")
+        """The inverse of ``to_dict``; an unknown key raises and names the nearest one.
+
+        Settings that are newer than the checkpoint are off.
+        """
+        return from_mapping(cls, {**BEFORE, **values}, "model")
 
     def basis_size(self, sides: int) -> int:
         """How many fixed functions of a length the edges carry; the paper's are networks of each layer."""
@@ -100,6 +114,10 @@ class BITRConfig:
         for field in fields(self):
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
                 raise InputError(f"{field.name} = {getattr(self, field.name)!r}: expected True or False")
+        if self.num_modes > 1 and not self.dense:
+            raise InputError(
+                f"num_modes = {self.num_modes}: scores are made of dense outputs, set dense = True"
+            )
         if self.radial not in ("chebyshev", "homogeneous"):
             raise InputError(f"radial = {self.radial!r}: expected 'chebyshev' or 'homogeneous'")
         for name in ("channels", "cloud_channels", "num_keypoints"):

@@ -20,8 +20,6 @@ from bitr.files import whole_file
 from bitr.groups import Cloud
 from bitr.model.bitr import BITR
 from bitr.model.inputs import MIN_POINTS
-from bitr.model.merge import merge
-from bitr.model.projection import project
 
 SQUARINGS = 40
 """Enough for a gap of 1e-11 between the two largest eigenvalues."""
@@ -83,10 +81,9 @@ class _FromPoints(nn.Module):
         self, source: Float64[Tensor, "b n 3"], reference: Float64[Tensor, "b m 3"]
     ) -> tuple[Float64[Tensor, "b 4 4"], Float64[Tensor, " b"]]:
         x, y, frame = self.model._enter(Cloud(source), Cloud(reference))
-        x_key, y_key = self.model.extract(x, y)
-        field = self.model.transform(*merge(x_key, y_key))
-        pose, gap, _ = project(field, x_key.points, y_key.points, nearest_rotation_by_squaring)
-        return frame.pose(pose).matrix(), gap
+        heads = self.model.propose(x, y, nearest_rotation_by_squaring).heads
+        best = heads.taken(heads.score.argmax(1, keepdim=True))
+        return frame.pose(best.pose).matrix()[:, 0], best.singular_gap[:, 0]
 
 
 def nearest_rotation_by_squaring(

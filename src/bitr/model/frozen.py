@@ -25,6 +25,7 @@ class FrozenBITR(BITR):
         nn.Module.__init__(self)  # no new weights: those of the model are copied
         self.config = model.config
         self.extract, self.transform = copy.deepcopy(model.extract), copy.deepcopy(model.transform)
+        self.dense, self.score = copy.deepcopy(model.dense), copy.deepcopy(model.score)
         for module in self.modules():
             if isinstance(module, TransformerLayer):
                 module.freeze()

@@ -27,14 +27,18 @@ class Frame:
     dtype: torch.dtype
 
     def pose(self, inner: Rigid) -> Rigid:
-        """The pose of the clouds from that of their centred copies, put together in double precision."""
-        turned_center = (inner.rotation @ self.source_center[..., None])[..., 0]
-        translation = self.reference_center + self.unit[:, None] * inner.translation - turned_center
-        return Rigid(inner.rotation, translation).to(self.dtype)
+        """The poses of the clouds from those of their centred copies, put together in double precision."""
+        of_source = _among(self.source_center, inner.translation)
+        turned_center = (inner.rotation @ of_source[..., None])[..., 0]
+        placed = (
+            _among(self.reference_center, inner.translation)
+            + _among(self.unit[:, None], inner.translation) * inner.translation
+        )
+        return Rigid(inner.rotation, placed - turned_center).to(self.dtype)
 
-    def leave(self, points: Float[Tensor, "b l 3"], center: Float[Tensor, "b 3"]) -> Float[Tensor, "b l 3"]:
+    def leave(self, points: Float[Tensor, "b *l 3"], center: Float[Tensor, "b 3"]) -> Float[Tensor, "b *l 3"]:
         """Points of a centred copy in the coordinates of its cloud."""
-        return (points * self.unit[:, None, None] + center[:, None]).to(self.dtype)
+        return (points * _among(self.unit[:, None], points) + _among(center, points)).to(self.dtype)
 
     def leave_votes(self, votes: Unprojected) -> Unprojected:
         """The key points' votes in the coordinates of the clouds."""
@@ -43,6 +47,11 @@ class Frame:
             self.leave(votes.source_anchor, self.source_center),
             self.leave(votes.reference_anchor, self.reference_center),
         )
+
+
+def _among(of_pairs: Float[Tensor, "b c"], values: Float[Tensor, "b *l 3"]) -> Tensor:
+    """A value of each pair, for all that the pair has of ``values``."""
+    return of_pairs.reshape(len(of_pairs), *([1] * (values.dim() - 2)), -1)
 
 
 def as_cloud(value: object, name: str) -> Cloud:

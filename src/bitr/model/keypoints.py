@@ -14,14 +14,22 @@ from bitr.layers.precision import full_precision
 from bitr.model.blocks import Block, transformer_layer
 from bitr.model.config import BITRConfig
 
+FIRST_OFFSET = 0.03
+"""Length of the first offsets, for features of size 1: key points start where the paper has them."""
+
 
 @dataclass(frozen=True)
 class KeyPoints:
-    """L ordered points in the convex hull of a cloud, with Φ_E's features pooled by the same weights."""
+    """L ordered points of a cloud, with Φ_E's features pooled by the same weights.
+
+    They lie in the convex hull, or off it by a learned vector where the config has ``offset``.
+    """
 
     points: Float[Tensor, "b l 3"]
     field: Field
     """Here as (b, l, m, c)."""
+    at_points: Field
+    """Φ_E's features before they are pooled, (b, n, m, c)."""
 
 
 class KeyPointNetwork(nn.Module):
@@ -34,6 +42,10 @@ class KeyPointNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.rep_out = self._make(config)
+        self.offset = None
+        if config.offset:
+            first = FIRST_OFFSET * torch.randn(config.num_keypoints, self.rep_out[1, 0])
+            self.offset = nn.Parameter(first / self.rep_out[1, 0] ** 0.5)
 
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
         """Both clouds go through the network in one row; only the fusion and the pools tell them apart."""
@@ -47,7 +59,7 @@ class KeyPointNetwork(nn.Module):
         field, logits = self._features(field, edges, clouds)
         of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
         x_logits, y_logits = clouds.split(logits)
-        return _select(x, x_logits, of_x), _select(y, y_logits, of_y)
+        return _select(x, x_logits, of_x, self.offset), _select(y, y_logits, of_y, self.offset)
 
     def _make(self, config: BITRConfig) -> Rep:
         """The layers; returns the degrees of the features."""
@@ -80,14 +92,23 @@ def _fuse(field: Field, clouds: Clouds) -> Field:
     return {**field, (0, 0): torch.cat([field[0, 0], of_other], dim=-1)}
 
 
-def _select(cloud: Cloud, logits: Float[Tensor, "b n l"], field: Field) -> KeyPoints:
-    """X̃ = softmax(F⁰_X) X, and the features pooled by the same weights."""
+def _select(
+    cloud: Cloud, logits: Float[Tensor, "b n l"], field: Field, offset: Float[Tensor, "l c"] | None
+) -> KeyPoints:
+    r"""X̃ = softmax(F⁰_X) X, and the features pooled by the same weights.
+
+    With an offset w, :math:`\tilde x_k = \sum_u a_{ku} x_u + \sum_c w_{kc} \sum_u a_{ku} f_c(u)`, with
+    :math:`f_c` the channels of degree 1. So both pieces can name a place that neither of them has.
+    """
     if cloud.mask is not None:
         logits = logits.masked_fill(~cloud.mask[..., None], -torch.inf)
     weights = logits.softmax(1).mT
     with full_precision(logits.device):
         pooled = {d: (weights @ f.flatten(2)).unflatten(2, f.shape[2:]) for d, f in field.items()}
-        return KeyPoints(weights @ cloud.points, pooled)
+        points = weights @ cloud.points
+        if offset is not None:
+            points = points + (pooled[1, 0] @ offset.to(points)[..., None])[..., 0]
+        return KeyPoints(points, pooled, field)
 
 
 def input_rep(config: BITRConfig) -> Rep:

@@ -24,14 +24,15 @@ class Unprojected:
     the source's.
     """
 
-    r_hat: Float[Tensor, "b *l 3 3"]
-    source_anchor: Float[Tensor, "b *l 3"]
-    reference_anchor: Float[Tensor, "b *l 3"]
+    r_hat: Float[Tensor, "*b 3 3"]
+    source_anchor: Float[Tensor, "*b 3"]
+    reference_anchor: Float[Tensor, "*b 3"]
 
     def mean(self, keypoints: slice = slice(None)) -> Unprojected:
         """Over the key points, or some of them."""
-        parts = (self.r_hat, self.source_anchor, self.reference_anchor)
-        return Unprojected(*(part[:, keypoints].mean(1) for part in parts))
+        r_hat = self.r_hat[..., keypoints, :, :].mean(-3)
+        anchors = (part[..., keypoints, :].mean(-2) for part in (self.source_anchor, self.reference_anchor))
+        return Unprojected(r_hat, *anchors)
 
 
 def project(
@@ -39,8 +40,10 @@ def project(
     x_key: Float[Tensor, "b l 3"],
     y_key: Float[Tensor, "b l 3"],
     nearest: NearestRotation = nearest_rotation_and_gap,
-) -> tuple[Rigid, Float64[Tensor, " b"], Unprojected]:
+) -> tuple[Rigid, Float64[Tensor, "b k"], Unprojected]:
     r"""r = SVD(r̂),  t = (m(Ỹ) + t_Y) − r (m(X̃) + t_X); with the singular gap of r̂ and the key points' votes.
+
+    One for each channel of the field: (b, k) poses and gaps, (b, k, l) votes.
 
     r̂ and the points m(X̃) + t_X, m(Ỹ) + t_Y that are put on each other are means of the votes. Double
     precision from here on: what remains is a handful of 3×3 operations.
@@ -55,7 +58,8 @@ def project(
 
 def _votes(field: Field, x_key: Float[Tensor, "b l 3"], y_key: Float[Tensor, "b l 3"]) -> Unprojected:
     r_hat, t_x, t_y = (
-        field[degree][..., 0].unflatten(0, (len(x_key), -1)).double() for degree in ((1, 1), (1, 0), (0, 1))
+        field[degree].unflatten(0, (len(x_key), -1)).permute(0, 3, 1, 2).double()
+        for degree in ((1, 1), (1, 0), (0, 1))
     )
     turned = r_hat.unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
-    return Unprojected(turned, x_key.double() + t_x, y_key.double() + t_y)
+    return Unprojected(turned, x_key[:, None].double() + t_x, y_key[:, None].double() + t_y)

@@ -14,7 +14,10 @@ OUTPUT_DEGREES = ((0, 1), (1, 0), (1, 1))
 
 
 class MergedTransformer(nn.Module):
-    """From the merged cloud to one feature each of degree (1,1), (1,0) and (0,1) at every key point."""
+    """From the merged cloud to features of degree (1,1), (1,0) and (0,1) at every key point, one a mode.
+
+    Beside them are the scalars of the last block.
+    """
 
     def __init__(self, config: BITRConfig, rep_in: Rep) -> None:
         super().__init__()
@@ -23,9 +26,11 @@ class MergedTransformer(nn.Module):
         rep = Rep.two_sided(config.max_degree, config.channels)
         self.embed = DegreeLinear(rep_in, rep, tied=config.swap)
         self.blocks = nn.ModuleList(Block(config, rep, rep, sides=2) for _ in range(config.num_layers))
-        rep_out = Rep(dict.fromkeys(OUTPUT_DEGREES, config.channels))
+        channels = config.channels if config.num_modes == 1 else 2 * config.channels
+        rep_out = Rep(dict.fromkeys(OUTPUT_DEGREES, channels))
         self.last = transformer_layer(config, rep, rep_out, sides=2, value_degree=1)
-        self.one_channel = DegreeLinear(rep_out, Rep(dict.fromkeys(OUTPUT_DEGREES, 1)), tied=config.swap)
+        rep_modes = Rep(dict.fromkeys(OUTPUT_DEGREES, config.num_modes))
+        self.one_channel = DegreeLinear(rep_out, rep_modes, tied=config.swap)
 
     def forward(self, z: Float[Tensor, "b l 6"], field: Field) -> Field:
         """The features of all key points in one row, (b·l, m, c), before and after."""
@@ -40,4 +45,4 @@ class MergedTransformer(nn.Module):
             field = self.norm(field, around.clouds)
         for block in self.blocks:
             field = block(field, edges, around.clouds)
-        return self.one_channel(self.last(field, edges))
+        return {(0, 0): field[0, 0], **self.one_channel(self.last(field, edges))}

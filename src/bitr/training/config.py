@@ -17,7 +17,8 @@ class DataConfig:
     """Which pairs, and how much of each the model sees."""
 
     name: str = "shapes"
-    """A data set of ``bitr data list``, or the path of a folder or manifest of pairs."""
+    """A data set of ``bitr data list``, several of them joined by ``+``, which take turns, or the path of a
+    folder or manifest of pairs."""
     stand_in: str = ""
     """Taken where ``name`` is not there, and said so in every result; empty: stop instead."""
     root: str = ""
@@ -30,6 +31,8 @@ class DataConfig:
     """Standard deviation of noise on training points, in units of the pair's size."""
     stretch: float = 0.0
     """Training shapes are stretched along three random axes by factors from e^-stretch to e^stretch."""
+    warp: float = 0.0
+    """Training shapes are bent, twisted and swollen by smooth waves, whose slopes sum up to at most this."""
     mirror: bool = False
     """Half of the training shapes are mirrored: where a mirror image is a shape of the same kind."""
     val_pairs: int = 100
@@ -45,7 +48,9 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class LossConfig:
-    """How far the rotation is off, squared, ``translation_weight`` times that of the place, and spread."""
+    """How far the rotation is off, squared, ``translation_weight`` times that of the place, and terms that
+    tell key points, points and scores what the truth says of them. Lengths are over the pair's size.
+    """
 
     compare: Literal["unprojected", "pose"] = "unprojected"
     """What is compared with the truth: the pose, as in the paper, or r̂ and the anchors that it is made of,
@@ -53,6 +58,14 @@ class LossConfig:
     translation: Literal["displacement", "paper"] = "displacement"
     """Of poses: ``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
     translation_weight: float = 1.0
+    keypoint_weight: float = 0.5
+    """Of how far apart the true pose leaves the k-th key points of both pieces, squared."""
+    contact_weight: float = 0.3
+    """Of the cross entropy of contact at each point."""
+    vector_weight: float = 0.3
+    """Of the squared errors of the vectors at each point, to the other piece and to the centre."""
+    temperature: tuple[float, float] = (1.0, 0.5)
+    """Of the mixture of heads, at first and at last: the lower, the more the heads part."""
     spread_weight: float = 0.0
     """Of the penalty on key points that come closer than ``spread_reach``."""
     spread_reach: float = 0.1
@@ -115,8 +128,14 @@ class TrainConfig:
             value = getattr(getattr(self, table), key)
             if not least <= value <= most:
                 raise InputError(f"{name} = {value!r}: expected {least:g} to {most:g}")
+        if not 0 < min(self.loss.temperature) <= max(self.loss.temperature) < 1e9:
+            raise InputError(f"loss.temperature = {self.loss.temperature!r}: expected two positive numbers")
         if self.loss.translation == "paper" and self.loss.compare != "pose":
             raise InputError("loss.translation = 'paper' compares poses: set loss.compare = 'pose' as well")
+
+
+PLAIN = LossConfig(compare="pose", keypoint_weight=0.0, contact_weight=0.0, vector_weight=0.0)
+"""Of the pose alone: what is validated, the same in all runs."""
 
 
 def config_file(name: str | os.PathLike[str]) -> Path:
@@ -136,9 +155,13 @@ LIMITS = {
     "data.seen": (0, 10**6),
     "data.noise": (0, 1),
     "data.stretch": (0, 1),
+    "data.warp": (0, 0.9),
     "data.val_pairs": (1, 10**6),
     "data.workers": (0, 256),
     "loss.translation_weight": (0, 1e6),
+    "loss.keypoint_weight": (0, 1e6),
+    "loss.contact_weight": (0, 1e6),
+    "loss.vector_weight": (0, 1e6),
     "loss.spread_weight": (0, 1e6),
     "loss.spread_reach": (0, 10),
     "optimizer.rate": (0, 10),

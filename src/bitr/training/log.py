@@ -18,7 +18,7 @@ log = logging.getLogger("bitr")
 
 @dataclass(frozen=True)
 class Record:
-    """Means since the record before; the last three only where a validation was made."""
+    """Means since the record before; those of ``val`` only where a validation was made."""
 
     step: int
     epoch: float
@@ -26,6 +26,8 @@ class Record:
     loss: float
     rotation_deg: float
     displacement: float
+    nearest_deg: float
+    """Δr of the head that is nearest to the truth: what a better score could reach."""
     rate: float
     gradient_norm: float
     samples_per_second: float
@@ -37,6 +39,7 @@ class Record:
     val_rotation_deg: float | None = None
     val_median_deg: float | None = None
     val_displacement: float | None = None
+    val_nearest_deg: float | None = None
 
 
 @runtime_checkable

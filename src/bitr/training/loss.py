@@ -2,45 +2,149 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from bitr.groups import Cloud, Rigid
 from bitr.model import Solution
+from bitr.model.dense import Dense
+from bitr.model.modes import Heads
+from bitr.model.projection import Unprojected
 from bitr.training.config import LossConfig
+
+NEAR = 0.2
+"""Distance at which a point counts as in contact by 1/e, in units of the pair's size."""
 
 
 def pose_loss(
-    solution: Solution, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
+    solution: Solution,
+    truth: Rigid,
+    source: Cloud,
+    reference: Cloud,
+    config: LossConfig,
+    done: float = 1.0,
 ) -> Float[Tensor, " b"]:
-    r"""Of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the spread term where it has a weight.
+    r"""Of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the other terms that have a weight.
 
     Unless d is the paper's :math:`\|t - t_{gt}\|`, the loss does not change when the pieces are moved,
     swapped or scaled. So no rotated, moved or swapped copies of the pairs are needed: they would give the
-    same loss and the same gradient.
+    same loss and the same gradient. ``done`` is the part of the run that is over.
 
     By default r is r̂ before its projection, and d is how far apart the true pose leaves the two anchors, in
     units of the pair's size. Where r̂ is a rotation that is the paper's first term. It is least squares: the
     gradient is linear in r̂, while that of the projection grows without bound as singular values come close
     or r̂ becomes small. The best r̂ is the mean of what is possible, and short where much is.
     """
+    unit = pair_size(source, reference)
     parts = solution.unprojected if config.compare == "unprojected" else None
-    if parts is not None:
-        r = parts.r_hat
-        gap = parts.reference_anchor[:, None] - truth.act(parts.source_anchor[:, None])
-        away = gap.square().sum((1, 2)) / pair_size(source, reference) ** 2
-    elif config.translation == "displacement":
-        r, away = solution.pose.rotation, square_displacement(solution.pose, truth, source, reference)
+    if parts is not None and solution.heads is not None:
+        loss = _heads_loss(solution.heads, truth, unit, config, done)
+    elif parts is not None:
+        loss = _unprojected_loss(parts, truth, unit, config)
     else:
-        r, away = solution.pose.rotation, (solution.pose.translation - truth.translation).square().sum(1)
-    loss = (r - truth.rotation).square().sum((1, 2)) + config.translation_weight * away
+        loss = _projected_loss(solution.pose, truth, source, reference, config)
+    if config.keypoint_weight and solution.source_keypoints.shape[1]:
+        apart = truth.act(solution.source_keypoints) - solution.reference_keypoints
+        loss = loss + config.keypoint_weight * apart.square().sum(-1).mean(1) / unit.square()
+    if (config.contact_weight or config.vector_weight) and solution.source_dense is not None:
+        loss = loss + dense_loss(solution, truth, source, reference, config)
     if config.spread_weight:
-        unit = pair_size(source, reference)
         crowded = crowding(solution.source_keypoints / unit[:, None, None], config.spread_reach)
         crowded = crowded + crowding(solution.reference_keypoints / unit[:, None, None], config.spread_reach)
         loss = loss + config.spread_weight * crowded
     return loss
+
+
+def _projected_loss(
+    pose: Rigid, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
+) -> Float[Tensor, " b"]:
+    if config.translation == "displacement":
+        away = square_displacement(pose, truth, source, reference)
+    else:
+        away = (pose.translation - truth.translation).square().sum(1)
+    return (pose.rotation - truth.rotation).square().sum((1, 2)) + config.translation_weight * away
+
+
+def _unprojected_loss(
+    parts: Unprojected, truth: Rigid, unit: Float[Tensor, "*u"], config: LossConfig
+) -> Float[Tensor, "*b"]:
+    gap = parts.reference_anchor[..., None, :] - truth.act(parts.source_anchor[..., None, :])
+    away = gap.square().sum((-2, -1)) / unit.square()
+    return (parts.r_hat - truth.rotation).square().sum((-2, -1)) + config.translation_weight * away
+
+
+def _heads_loss(
+    heads: Heads, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig, done: float
+) -> Float[Tensor, " b"]:
+    r"""Minus the log-likelihood of the truth under a mixture of the heads, times the temperature T:
+
+    :math:`-T \log \sum_k \pi_k e^{-\ell_k / T}`, with :math:`\pi` of the scores and :math:`\ell_k` the loss
+    of head k. Heads part where one r̂ for all would cost more than T times the entropy of the choice: for a
+    turn by 180°, and not where the pose is only vague. For one head it is :math:`\ell`.
+    """
+    of_each = Rigid(truth.rotation[:, None], truth.translation[:, None])
+    each = _unprojected_loss(heads.votes.mean(), of_each, unit[:, None], config)
+    temperature = _temperature(config, done)
+    return -temperature * (heads.log_weight - each / temperature).logsumexp(1)
+
+
+def _temperature(config: LossConfig, done: float) -> float:
+    first, last = config.temperature
+    return first * (last / first) ** done
+
+
+def dense_loss(
+    solution: Solution, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
+) -> Float[Tensor, " b"]:
+    """What the points of both pieces say, against the truth; each piece counts the same."""
+    assert solution.source_dense is not None
+    assert solution.reference_dense is not None
+    unit = pair_size(source, reference)
+    with torch.no_grad():
+        labels = dense_labels(source, reference, truth)
+    total = torch.zeros_like(unit)
+    sides = ((source, solution.source_dense), (reference, solution.reference_dense))
+    for (cloud, said), label in zip(sides, labels, strict=True):
+        contact = binary_cross_entropy_with_logits(said.contact, label.contact, reduction="none")
+        off = (said.to_other - label.to_other).square().sum(-1)
+        off = (off + (said.to_center - label.to_center).square().sum(-1)) / unit[:, None].square()
+        each = config.contact_weight * contact + config.vector_weight * off
+        total = total + _mean(each[..., None], cloud)[:, 0, 0] / 2
+    return total
+
+
+def dense_labels(source: Cloud, reference: Cloud, truth: Rigid) -> tuple[Dense, Dense]:
+    """What the truth says at each point; ``contact`` is a probability here, e^-(d/δ)² of the distance d."""
+    near = NEAR * pair_size(source, reference)[:, None]
+    moved = truth.act(source.points)
+    distance = torch.cdist(moved.float(), reference.points.float())
+    if source.mask is not None:
+        distance = distance.masked_fill(~source.mask[:, :, None], torch.inf)
+    if reference.mask is not None:
+        distance = distance.masked_fill(~reference.mask[:, None], torch.inf)
+    numbers = [_count(cloud) for cloud in (source, reference)]
+    center = _centroid(replace(source, points=moved)) * numbers[0] + _centroid(reference) * numbers[1]
+    center = center / (numbers[0] + numbers[1])
+    labels = []
+    back = (truth.rotation, torch.eye(3).to(truth.rotation))  # row vectors: v @ r is rᵀ v
+    for side, (own, other, turn) in enumerate(
+        ((moved, reference.points, back[0]), (reference.points, moved, back[1]))
+    ):
+        rows = distance.argmin(2 - side)
+        to_other = other.gather(1, rows[..., None].expand(-1, -1, 3)) - own
+        contact = torch.exp(-(to_other.square().sum(-1) / near.square()))
+        labels.append(Dense(contact, to_other @ turn, (center - own) @ turn))
+    return labels[0], labels[1]
+
+
+def _count(cloud: Cloud) -> Float[Tensor, "b 1 1"] | float:
+    if cloud.mask is None:
+        return float(cloud.points.shape[1])
+    return cloud.mask.sum(1)[:, None, None].to(cloud.points)
 
 
 def square_displacement(pose: Rigid, truth: Rigid, source: Cloud, reference: Cloud) -> Float[Tensor, " b"]:

@@ -15,7 +15,7 @@ class Meter:
     """Adds up steps; times are wall-clock seconds. ``kept`` is what a meter of the same run had counted."""
 
     def __init__(self, kept: Sequence[float] = ()) -> None:
-        self.steps, self.taken, self.waited, seconds, *sums = kept or [0.0] * 8
+        self.steps, self.taken, self.waited, seconds, *sums = kept or [0.0] * 9
         self.start = time.perf_counter() - seconds
         self.sums = torch.tensor(sums, dtype=torch.float64)
 
@@ -42,11 +42,12 @@ class Meter:
 
     def means(self) -> dict[str, float]:
         """Of the steps that were taken, by the names that a record has; NaN where none was."""
-        loss, angle, displacement, norm = (self.sums / self.taken).tolist()
+        loss, angle, displacement, nearest, norm = (self.sums / self.taken).tolist()
         return {
             "loss": loss,
             "rotation_deg": angle,
             "displacement": displacement,
+            "nearest_deg": nearest,
             "gradient_norm": norm,
             "waiting": self.waited / self.seconds,
         }

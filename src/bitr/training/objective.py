@@ -19,14 +19,15 @@ from bitr.training.samples import Batch
 
 @dataclass(frozen=True)
 class Errors:
-    """Of each pair of a batch: the loss, Δr in degrees, and the displacement in units of the pair's size."""
+    """Of each pair: loss, Δr in degrees, displacement over the pair's size, Δr of the nearest head."""
 
     loss: Float[Tensor, " b"]
     rotation_deg: Float[Tensor, " b"]
     displacement: Float[Tensor, " b"]
+    nearest_deg: Float[Tensor, " b"]
 
-    def table(self) -> Float[Tensor, "b 3"]:
-        return torch.stack([self.loss, self.rotation_deg, self.displacement], dim=1)
+    def table(self) -> Float[Tensor, "b 4"]:
+        return torch.stack([self.loss, self.rotation_deg, self.displacement, self.nearest_deg], dim=1)
 
 
 class Objective(nn.Module):
@@ -39,15 +40,21 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.config = model, config
 
-    def forward(self, batch: Batch) -> Errors:
+    def forward(self, batch: Batch, done: float = 1.0) -> Errors:
+        """``done`` is the part of the run that is over."""
         solve: Callable[[Cloud, Cloud], Solution] = self.model.solve  # type: ignore[assignment]
         solution = solve(batch.source, batch.reference)
-        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config)
+        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config, done)
         with torch.no_grad():
             pose, truth = _detached(solution.pose), batch.truth
             angle = rotation_angle(pose.rotation.mT @ truth.rotation) * (180 / math.pi)
             away = square_displacement(pose, truth, batch.source, batch.reference).sqrt()
-        return Errors(loss, angle, away)
+            nearest = angle if solution.heads is None else _angle(solution.heads.pose, truth).amin(1)
+        return Errors(loss, angle, away, nearest)
+
+
+def _angle(heads: Rigid, truth: Rigid) -> Float[Tensor, "b k"]:
+    return rotation_angle(heads.rotation.detach().mT @ truth.rotation[:, None]) * (180 / math.pi)
 
 
 def _detached(pose: Rigid) -> Rigid:

@@ -11,9 +11,10 @@ from math import ceil
 from pathlib import Path
 
 from bitr.data import AssemblyPair, dataset
+from bitr.data.mixture import PLUS
 from bitr.data.own import listed_pairs
 from bitr.data.pairs import Pairs
-from bitr.data.registry import HOMES, info
+from bitr.data.registry import info, is_name
 from bitr.data.root import data_root
 from bitr.errors import InputError
 from bitr.training.config import DataConfig
@@ -92,8 +93,10 @@ def _listed(source: Source) -> list[str] | None:
 
 
 def _frozen_hash(name: str) -> str | None:
-    file = files("bitr.data").joinpath("splits", f"{name.partition(':')[0]}.json")
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+    names = dict.fromkeys(part.partition(":")[0] for part in name.split(PLUS))
+    found = [files("bitr.data").joinpath("splits", f"{each}.json") for each in names]
+    content = [file.read_bytes() for file in found if file.is_file()]
+    return hashlib.sha256(b"".join(content)).hexdigest() if content else None
 
 
 def _present(config: DataConfig) -> tuple[str, str]:
@@ -105,7 +108,7 @@ def _present(config: DataConfig) -> tuple[str, str]:
 
 
 def _is_path(name: str) -> bool:
-    return name.partition(":")[0] not in HOMES
+    return not is_name(name)
 
 
 def _splits(name: str) -> tuple[str, str | None]:

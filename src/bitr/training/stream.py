@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from bitr.data import AssemblyPair
-from bitr.data.transforms import deform, random_stretch
+from bitr.data.transforms import both, deform, random_stretch, random_warp, warped
 from bitr.errors import InputError
 from bitr.model import BITRConfig
 from bitr.training.config import DataConfig, TrainConfig
@@ -48,8 +48,12 @@ class Stream(Dataset[AssemblyPair]):
         pairs = self._pairs(self.seed * EPOCHS + epoch)
         pair = pairs[self.source.row(int(self._order_of(epoch)[place]))]
         rng = np.random.default_rng([self.seed, 1, number])
+        if not self.model.normals:  # nothing then has to turn them
+            pair = both(pair, lambda side: replace(side, normals=None))
         if self.data.stretch or self.data.mirror:
             pair = deform(pair, random_stretch(self.data.stretch, self.data.mirror, rng))
+        if self.data.warp:
+            pair = warped(pair, random_warp(pair, self.data.warp, rng))
         return sample(pair, self.data.points, self.data.noise, self.model, rng)
 
     def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:

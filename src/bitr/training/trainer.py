@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.training.config import LossConfig, TrainConfig
+from bitr.training.config import PLAIN, TrainConfig
 from bitr.training.group import Group
 from bitr.training.objective import Objective
 from bitr.training.optimizer import make_optimizers, rate_at, update_average
@@ -22,8 +22,8 @@ from bitr.training.state import Parts
 class Step:
     """What a step did."""
 
-    means: Float[Tensor, " 3"]
-    """Loss, Δr and displacement over the global batch."""
+    means: Float[Tensor, " 4"]
+    """Loss, Δr, displacement and Δr of the nearest head over the global batch."""
     gradient_norm: float
     taken: bool
     stop: bool
@@ -44,7 +44,7 @@ class Trainer:
         if config.run.compile:
             objective.compile()
         self.objective = group.parallel(objective)
-        self.averaged = Objective(self.parts.average, LossConfig(compare="pose"))  # the same in all runs
+        self.averaged = Objective(self.parts.average, PLAIN)
 
     def step(self, batch: Batch, number: int, stop: bool) -> Step:
         """One step on the global batch, of which ``batch`` is this process's share.
@@ -58,7 +58,7 @@ class Trainer:
         with torch.autocast(
             self.group.device.type, dtype=torch.bfloat16, enabled=run.precision == "bfloat16"
         ):
-            errors = self.objective(batch)
+            errors = self.objective(batch, number / run.steps)
         self.parts.model.zero_grad()
         (errors.loss.sum() * (self.group.world / run.batch)).backward()  # processes are averaged over
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.optimizer.clip or math.inf)
@@ -68,4 +68,4 @@ class Trainer:
             for optimizer in self.parts.optimizers:
                 optimizer.step()
             update_average(self.parts.average, self.parts.model, number, self.config.optimizer.average)
-        return Step(sums[:3].cpu() / run.batch, float(norm), taken, bool(sums[3] > 0))
+        return Step(sums[:4].cpu() / run.batch, float(norm), taken, bool(sums[4] > 0))

@@ -23,6 +23,8 @@ class Validation:
     rotation_deg: float
     median_deg: float
     displacement: float
+    nearest_deg: float
+    """Of the head that is nearest to the truth."""
 
 
 class HeldOut:
@@ -44,12 +46,12 @@ class HeldOut:
 
     @torch.no_grad()
     def errors(self, objective: Objective) -> Validation:
-        table = torch.zeros(self.count, 3, dtype=torch.float64, device=self.group.device)
+        table = torch.zeros(self.count, 4, dtype=torch.float64, device=self.group.device)
         for rows, batch in self.batches:
             try:
                 table[rows] = objective(batch).table().double()
             except InputError as error:
                 raise InputError(f"held out, one of {', '.join(batch.ids)}: {error}") from error
         table = self.group.sum(table).cpu()
-        loss, angle, displacement = table.mean(0).tolist()
-        return Validation(loss, angle, float(table[:, 1].median()), displacement)
+        loss, angle, displacement, nearest = table.mean(0).tolist()
+        return Validation(loss, angle, float(table[:, 1].median()), displacement, nearest)

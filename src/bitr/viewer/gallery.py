@@ -16,7 +16,7 @@ from jaxtyping import Float64, UInt8
 from bitr.app.settings import Settings
 from bitr.data import AssemblyPair, dataset
 from bitr.data.poses import nearest_pose
-from bitr.data.registry import HOMES
+from bitr.data.registry import is_name
 from bitr.errors import InputError
 from bitr.io import as_points
 from bitr.model.checkpoint import find
@@ -122,7 +122,7 @@ class Gallery:
 
     def _sampling(self, sampling: int) -> Sequence[AssemblyPair]:
         name, seed = str(self.found["dataset"]), self.found["seed"] + sampling
-        if name.partition(":")[0] not in HOMES and not Path(name).exists():
+        if not is_name(name) and not Path(name).exists():
             name = self._nearby(name)
         return dataset(name, self.found["split"], self.root, seed)
 

@@ -6,7 +6,7 @@ is changed; those that move a side take the pair, and return it with its new ``r
 """
 
 from bitr.data.transforms.cutting import crop, split
-from bitr.data.transforms.deform import deform, random_stretch
+from bitr.data.transforms.deform import deform, random_stretch, random_warp, warped
 from bitr.data.transforms.motion import assembled, both, move, move_randomly
 from bitr.data.transforms.noise import add_outliers, jitter
 from bitr.data.transforms.sampling import (
@@ -31,6 +31,7 @@ __all__ = [
     "move",
     "move_randomly",
     "random_stretch",
+    "random_warp",
     "resample",
     "sample_by_area",
     "sample_farthest",
@@ -41,5 +42,6 @@ __all__ = [
     "thin",
     "to_unit_sphere",
     "two_samples",
+    "warped",
     "with_normals",
 ]

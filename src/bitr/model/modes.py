@@ -1,0 +1,140 @@
+"""Several poses of one pair, each with a score: the modes of a distribution in place of one guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bitr.groups import Rigid
+from bitr.model.config import BITRConfig
+from bitr.model.dense import Contacts
+from bitr.model.projection import Unprojected
+
+HIDDEN = 64
+FAR = 1e6
+"""Beyond any distance, in units of the pair's size."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """K poses, best first. Motions and scale change neither order nor scores; a swap inverts each pose."""
+
+    pose: Rigid
+    """(b, k)."""
+    score: Float[Tensor, "b k"]
+    """Logits: ``log_weight`` makes probabilities of them."""
+    singular_gap: Float[Tensor, "b k"]
+    votes: Unprojected
+    """(b, k, l): what each key point says of rotation and anchors."""
+    place: Int[Tensor, "b k"]
+    """Which of the model's outputs each one is."""
+
+    @property
+    def log_weight(self) -> Float[Tensor, "b k"]:
+        return self.score.log_softmax(1)
+
+    def taken(self, rows: Int[Tensor, "b _"]) -> Heads:
+        """Some heads of each pair, in this order."""
+
+        def of(values: Tensor) -> Tensor:
+            index = rows.reshape(*rows.shape, *([1] * (values.dim() - 2)))
+            return values.gather(1, index.expand(-1, -1, *values.shape[2:]))
+
+        votes = Unprojected(
+            of(self.votes.r_hat), of(self.votes.source_anchor), of(self.votes.reference_anchor)
+        )
+        pose = Rigid(of(self.pose.rotation), of(self.pose.translation))
+        return Heads(pose, of(self.score), of(self.singular_gap), votes, of(self.place))
+
+    def best_first(self) -> Heads:
+        return self if self.score.shape[1] == 1 else self.taken(self.score.argsort(1, descending=True))
+
+
+class ScoreNetwork(nn.Module):
+    """How likely each head is the right one, from numbers that no law changes.
+
+    These are the scalars of the merged cloud, how far the pose leaves the key points, the anchors and the
+    two opinions of the centre from each other, how sure r̂ is, and how the likeliest contact points of both
+    pieces lie: all symmetric in the two pieces, and in the pair's unit of length. The poses are seen as they
+    are: no score is made better by a change of the pose.
+    """
+
+    def __init__(self, config: BITRConfig) -> None:
+        super().__init__()
+        keys = config.num_keypoints
+        self.of_pair = nn.Linear(keys * config.channels, HIDDEN)
+        self.of_head = nn.Linear(2 * keys + NUM_NUMBERS, HIDDEN)
+        self.own = nn.Parameter(0.1 * torch.randn(config.num_modes, HIDDEN))
+        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, 1))
+
+    def forward(
+        self,
+        scalars: Float[Tensor, "b l c"],
+        pose: Rigid,
+        gap: Float[Tensor, "b k"],
+        votes: Unprojected,
+        keys: tuple[Float[Tensor, "b l 3"], Float[Tensor, "b l 3"]],
+        sides: tuple[Contacts, Contacts],
+    ) -> Float[Tensor, "b k"]:
+        numbers = evidence(pose, gap, votes, keys, sides).detach().to(scalars.dtype)
+        hidden = self.of_pair(scalars.flatten(1))[:, None] + self.of_head(numbers) + self.own
+        return self.network(hidden)[..., 0].to(scalars.dtype)
+
+
+NUM_NUMBERS = 8
+
+
+@torch.no_grad()
+def evidence(
+    pose: Rigid,
+    gap: Float[Tensor, "b k"],
+    votes: Unprojected,
+    keys: tuple[Float[Tensor, "b l 3"], Float[Tensor, "b l 3"]],
+    sides: tuple[Contacts, Contacts],
+) -> Float[Tensor, "b k f"]:
+    """Of each head: invariant numbers that tell a right pose from a wrong one."""
+    rotation, translation = pose.rotation.to(keys[0].dtype), pose.translation.to(keys[0].dtype)
+    g = Rigid(rotation, translation)
+    x_key, y_key = (side[:, None] for side in keys)
+    apart = (g.act(x_key) - y_key).square().sum(-1)
+    anchors = (pose.act(votes.source_anchor) - votes.reference_anchor).square().sum(-1).to(apart.dtype)
+    r_hat = votes.r_hat.mean(-3)
+    disagreement = (votes.r_hat - r_hat[..., None, :, :]).square().sum((-2, -1)).mean(-1)
+    a, b, c = r_hat.unbind(-2)
+    volume = (a * torch.linalg.cross(b, c)).sum(-1)
+    x, y = sides
+    centers = (g.act(x.center[:, None]) - y.center[:, None]).square().sum((-2, -1))
+    meeting = _meeting(g, x, y) + _meeting(g.inverse(), y, x)
+    few = torch.stack(
+        [
+            gap.to(apart.dtype),
+            r_hat.square().sum((-2, -1)).to(apart.dtype) / 3,
+            volume.to(apart.dtype),
+            disagreement.to(apart.dtype),
+            centers,
+        ],
+        dim=-1,
+    )
+    return torch.cat([_root(apart), _root(anchors), few, meeting], dim=-1)
+
+
+def _meeting(g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k 3"]:
+    """How near the contact points of x come to y, as they lie and where they are expected.
+
+    Weighted means over the points of x of the distance to the nearest point of y, of the same for the place
+    where the point expects y, and of the share that is nearer than a tenth of the pair's size.
+    """
+    hidden = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
+    weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None]
+    target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
+    nearest = (torch.cdist(g.act(x.points[:, None]), target) + hidden).amin(-1)
+    expected = (torch.cdist(g.act(x.expected[:, None]), target) + hidden).amin(-1)
+    means = [nearest, expected, torch.exp(-(nearest / 0.1).square())]
+    return torch.stack([(weight * each).sum(-1) for each in means], dim=-1)
+
+
+def _root(squares: Tensor) -> Tensor:
+    return (squares + 1e-6).sqrt()
