@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bitr.app.assemble import assemble
-    from bitr.app.assembly import Assembly
+    from bitr.assembly.assemble import assemble
+    from bitr.assembly.assemble import Assembly
     from bitr.errors import InputError
     from bitr.groups import Cloud, Rigid
     from bitr.model import BITR, BITRConfig
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Assembly": "bitr.app.assembly",
+    "Assembly": "bitr.assembly.assemble",
     "BITR": "bitr.model",
     "BITRConfig": "bitr.model",
     "Cloud": "bitr.groups",
     "InputError": "bitr.errors",
     "Rigid": "bitr.groups",
     "arun": "bitr.refine",
-    "assemble": "bitr.app.assemble",
+    "assemble": "bitr.assembly.assemble",
     "load": "bitr.model.checkpoint",
     "save": "bitr.model.checkpoint",
 }

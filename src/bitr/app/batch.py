@@ -11,12 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bitr.app.assemble import assemble_geometries
+from bitr.assembly.assemble import assemble_geometries
 from bitr.app.manifest import Pair
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.app.results import open_table
 from bitr.app.rows import FIELDS
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings
 from bitr.errors import InputError
 from bitr.io import read
 

@@ -50,13 +50,19 @@ class Sampled:
 
 
 def sample(
-    source: Geometry, reference: Geometry, config: BITRConfig, budget: int, samplings: int, seed: int
+    source: Geometry,
+    reference: Geometry,
+    config: BITRConfig,
+    budget: int,
+    samplings: int,
+    seed: int = 0,
+    surface: int = SURFACE,
 ) -> Sampled:
     """Both pieces as surfaces and, for the model, in several samplings of up to ``budget`` points a piece."""
     log.info("choosing points of %s and %s", source.name, reference.name)
     dense = _dense(source, seed), _dense(reference, seed)
     areas = _area(dense[0].points), _area(dense[1].points)
-    counts = _counts(dense, areas, SURFACE, None)
+    counts = _counts(dense, areas, surface, None)
     frame = Frame.of(*(side.points for side in dense))
     if not frame.unit > 0:
         raise InputError(f"{source.name} and {reference.name}: all points are at one place, expected shapes")

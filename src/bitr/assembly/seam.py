@@ -16,13 +16,13 @@ ANCHORS = 64
 """Border points of either piece whose frames are laid onto each other."""
 FIRST_LOOK = 16
 """Border points of either piece that a first look judges a motion by."""
-PROMISING, KEPT = 400, 48
+PROMISING, KEPT = 300, 32
 """Motions that a second look judges, and that are settled."""
 LOOK_REACH = 5.0
 """Spacings within which borders count as near, at a first look."""
 FINAL_REACH = 1.5
 """Spacings of the last kernel."""
-STEPS = 16
+STEPS = 12
 ACROSS, OUT, ALONG = 0.3, 0.6, 4.0
 """Standard deviations of a border point's place, in spacings: across the surface, across the border in the
 surface, and along the border, where points are paired that were sampled apart."""

@@ -106,7 +106,7 @@ def run(
     with session(
         verbose, counted=many
     ) as on_row:  # torch takes a second to import: inside, something is shown
-        from bitr.app.settings import Settings
+        from bitr.assembly.assemble import Settings
 
         settings = Settings(refine, hypotheses, separate, budget, seed)
         if many:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.app.assembly import Assembly
+from bitr.assembly.assemble import Assembly
 from bitr.app.report import write_html
 from bitr.cli.show import facts
 from bitr.errors import InputError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.assembly import Assembly
-from bitr.app.network import Network
+from bitr.assembly.assemble import assemble_geometries
+from bitr.assembly.assemble import Assembly
+from bitr.assembly.network import Network
 from bitr.app.report_rows import report_rows
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
 from bitr.io import read

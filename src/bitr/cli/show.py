@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 from torch import Tensor
 
-from bitr.app.assembly import Assembly
+from bitr.assembly.assemble import Assembly
 from bitr.cli.text import one_line
 from bitr.groups import rotation_angle
 

@@ -25,6 +25,8 @@ SUPPORT = 1
 """Border points within that reach, with a similar direction, without which a border point is a stray."""
 OTHER_WALL = -0.3
 """Cosine between given normals below which a point lies on the other wall."""
+MOST_NOISE = 0.4
+"""Spacings; what seems noisier than this has several walls within a neighbourhood."""
 BEYOND = 0.45
 """Spacings from the outermost points of a sample to the border they were sampled from."""
 
@@ -89,7 +91,8 @@ class Surface:
         off_center[count < FEWEST] = 0
         interior = off_center < AT_BORDER
         border = _border(points, across, inward, off_center, around, spacing)
-        return cls(points, across, interior, spacing, _noise(around, same, across), border, tree)
+        noise = min(_noise(around, same, across), MOST_NOISE * spacing)
+        return cls(points, across, interior, spacing, noise, border, tree)
 
     def nearest(self, points: Points) -> Int64[np.ndarray, " m"]:
         """Numbers of this cloud's points that are nearest to others."""

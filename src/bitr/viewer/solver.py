@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.assembly import Assembly, Hypothesis
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import assemble_geometries
+from bitr.assembly.assemble import Assembly, Hypothesis
+from bitr.assembly.network import Network
+from bitr.assembly.assemble import Settings
 from bitr.data.piece import Piece as Seen
 from bitr.data.piece import as_cloud, with_features
 from bitr.io import Geometry
