@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +141,8 @@ class _Drawn:
     config: ShapesConfig
     folder: Path
     """Of stored fractures."""
+    symmetric: bool
+    """Whether the symmetries of the pieces are looked for."""
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         shapes, config = read_openshapes(self.path), self.config
@@ -152,7 +156,8 @@ class _Drawn:
             given = self.given(shapes, index, turn % BREAKS)
         if not len(given.fits):
             config = replace(config, mix=(0.0, *config.mix[1:]))
-        return draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
+        pair = draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
+        return _with_symmetry()(pair) if self.symmetric else pair
 
     def given(self, shapes: Shapes, index: int, turn: int) -> Fracture:
         """The mesh, broken where that is wanted and possible."""
@@ -182,7 +187,10 @@ def _key(mesh: Geometry) -> str:
 def openshapes(
     split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None
 ) -> Pairs:
-    """Pairs of the meshes of a split; consecutive pairs are of different objects."""
+    """Pairs of the meshes of a split; consecutive pairs are of different objects.
+
+    Those that are not trained on know the symmetries of their pieces.
+    """
     config = config or ShapesConfig()
     path = below(root, PACKED)[0]
     shapes = read_openshapes(path)
@@ -190,8 +198,14 @@ def openshapes(
     folder = cache_folder(root) / f"{makers()}-{NAME}"
     if only_broken(config):
         objects = [i for i in objects if shapes.watertight[i]]
-    made = _Drawn(path, tuple(objects), config, folder)
+    made = _Drawn(path, tuple(objects), config, folder, split != "train")
     return Pairs(NAME, split, seed, made, range(max(COUNTS[split], len(objects)) if objects else 0))
+
+
+def _with_symmetry() -> Callable[[AssemblyPair], AssemblyPair]:
+    """By its name, as a data set itself is found: the search for symmetries stands above the data."""
+    found: Callable[[AssemblyPair], AssemblyPair] = import_module("bitr.hypotheses").with_symmetry
+    return found
 
 
 def only_broken(config: ShapesConfig) -> bool:

@@ -3,6 +3,7 @@
 from bitr.hypotheses.orbit import Nearness, Orbit
 from bitr.hypotheses.proposals import Proposals, proposals
 from bitr.hypotheses.ranking import Ranked, merged, ranked
+from bitr.hypotheses.same_assembly import with_symmetry
 from bitr.hypotheses.symmetry import Symmetries, symmetries
 from bitr.hypotheses.words import described
 
@@ -17,4 +18,5 @@ __all__ = [
     "proposals",
     "ranked",
     "symmetries",
+    "with_symmetry",
 ]
