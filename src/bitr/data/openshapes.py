@@ -35,7 +35,7 @@ COUNTS = {"train": 100_000, "val": 400, "test": 400}
 """Pairs; held-out splits have at least one of each object. For training only a name for an epoch."""
 BREAKS = 3
 """Different fractures of each solid."""
-OPTIONS = ("cut", "crop", "fracture")
+OPTIONS = ("cut", "crop", "fracture", "noisy")
 """Of those of ``shapes``."""
 
 FLAT = 0.1
@@ -213,7 +213,7 @@ def only_broken(config: ShapesConfig) -> bool:
 
 
 def variant(option: str) -> DatasetInfo:
-    """``openshapes:cut``, ``:crop`` and ``:fracture`` have pairs of one kind alone."""
+    """``openshapes:cut``, ``:crop`` and ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops."""
     if option not in OPTIONS:
         raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]
