@@ -213,7 +213,7 @@ def only_broken(config: ShapesConfig) -> bool:
 
 
 def variant(option: str) -> DatasetInfo:
-    """``openshapes:cut``, ``:crop`` and ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops."""
+    """``openshapes:cut``, ``:crop``, ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops."""
     if option not in OPTIONS:
         raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]

@@ -37,6 +37,7 @@ VARIANTS = {
     "airplane": "bitr.data.airplane",
     "car-motorbike": "bitr.data.vehicles",
     "winebottle": "bitr.data.fragments",
+    "indoor": "bitr.data.indoor",
     "shapes": "bitr.data.generated.dataset",
     "openshapes": "bitr.data.openshapes",
 }
