@@ -31,6 +31,7 @@ HOMES = {
     "jugs": ("bitr.data.jugs", "INFO"),
     "shapes": ("bitr.data.generated", "INFO"),
     "openshapes": ("bitr.data.openshapes", "INFO"),
+    "unrelated": ("bitr.data.unrelated", "INFO"),
 }
 """Where each is described; imported when it is asked for."""
 VARIANTS = {
