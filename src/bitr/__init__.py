@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bitr.assembly.assemble import assemble
-    from bitr.assembly.assemble import Assembly
+    from bitr.assembly.assemble import Assembly, assemble
     from bitr.errors import InputError
     from bitr.groups import Cloud, Rigid
     from bitr.model import BITR, BITRConfig
@@ -38,7 +37,7 @@ _HOMES = {
     "load": "bitr.model.checkpoint",
     "save": "bitr.model.checkpoint",
 }
-_PARTS = ("app", "data", "groups", "io", "layers", "model", "refine", "testing")
+_PARTS = ("app", "assembly", "data", "groups", "io", "layers", "model", "refine", "testing")
 
 
 def __getattr__(name: str) -> Any:

@@ -394,7 +394,11 @@ def _status(
     seen: tuple[Geometry, Geometry],
 ) -> tuple[str, str | None]:
     """How far the answer can be trusted, and why not further."""
-    no_shape = [f"the {name} {why}" for name, side in zip(("source", "reference"), seen, strict=True) for why in _no_shape(side)]
+    no_shape = [
+        f"the {name} {why}"
+        for name, side in zip(("source", "reference"), seen, strict=True)
+        for why in _no_shape(side)
+    ]
     if no_shape:
         return "degenerate", "; ".join(no_shape)
     confidence = hypotheses[0].confidence
@@ -408,9 +412,7 @@ def _status(
     return ("ambiguous", "; ".join(same)) if same else ("ok", None)
 
 
-_ADVICE = (
-    "Look at the report (--html) and at other poses (--hypotheses 5), give a rough pose (--init), or more points"
-)
+_ADVICE = "Look at the report (--html) and at other poses (--hypotheses 5), give a rough pose (--init), or more points"
 
 
 def _rival(judged: Judged) -> float | None:

@@ -175,7 +175,10 @@ def _agreement(
 
 
 def _distinct(
-    motions: Float64[np.ndarray, "g 4 4"], support: Float64[np.ndarray, " g"], found: Correspondences, most: int
+    motions: Float64[np.ndarray, "g 4 4"],
+    support: Float64[np.ndarray, " g"],
+    found: Correspondences,
+    most: int,
 ) -> Float64[np.ndarray, "k 4 4"]:
     """The best supported motions that put the correspondences to different places."""
     kept: list[Matrix] = []

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float64
-from scipy.spatial.distance import cdist
 
 from bitr.assembly.match import FIRST, WIDE, Correspondences, correspond, match_motions
 from bitr.assembly.sample import Sampled
@@ -85,7 +84,10 @@ def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Flo
     for solution in solutions:
         heads, scores = solution.pose, torch.zeros(1)
         if solution.heads is not None:
-            heads, scores = Rigid(solution.heads.pose.rotation[0], solution.heads.pose.translation[0]), solution.heads.score[0]
+            heads, scores = (
+                Rigid(solution.heads.pose.rotation[0], solution.heads.pose.translation[0]),
+                solution.heads.score[0],
+            )
         poses += [sampled.frame.inside(pose) for pose in heads.matrix().double().cpu().numpy()]
         share += (scores.double().softmax(0) / len(solutions)).tolist()
     return np.stack(poses), np.array(share)

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.spatial.transform import Rotation
 
-from bitr.refine.surface import Border, Surface, common_spacing
 from bitr.io.subsample import farthest_points
-from bitr.refine.frame import Matrix, Points
+from bitr.refine.frame import Points
+from bitr.refine.surface import Border, Surface, common_spacing
 
 ANCHORS = 64
 """Border points of either piece whose frames are laid onto each other."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from bitr.assembly.finish import METHODS, Candidates, gaps
 from bitr.assembly.propose import Motions, Proposals
@@ -177,8 +177,7 @@ def _surface_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Float6
         )
         inside = x.interior & y.interior[to_y], y.interior & x.interior[to_x]
         share = [
-            float((i & (a < spacing) & (c < 0.6)).mean())
-            for i, a, c in zip(inside, away, alike, strict=True)
+            float((i & (a < spacing) & (c < 0.6)).mean()) for i, a, c in zip(inside, away, alike, strict=True)
         ]
         crossing.append(sum(share) / 2)
         gap.append(np.sort(np.concatenate(away))[: max(1, (len(p) + len(back)) // 100)].mean() / spacing)
@@ -222,7 +221,9 @@ class Verifier:
 
     def scores(self, rows: Evidence) -> Float64[np.ndarray, " g"]:
         """A logit for each candidate."""
-        seen = 2 * (np.clip(rows, self.low, self.high) - self.low) / np.maximum(self.high - self.low, 1e-9) - 1
+        seen = (
+            2 * (np.clip(rows, self.low, self.high) - self.low) / np.maximum(self.high - self.low, 1e-9) - 1
+        )
         return np.tanh(seen @ self.hidden + self.hidden_bias) @ self.last + self.last_bias
 
     def confidence(self, best: float, other: float | None) -> float:

@@ -124,9 +124,7 @@ def spacing_of(squared: Float64[np.ndarray, "n k"]) -> float:
     return max(float(np.sqrt(np.median(squared[:, rank]) / max(rank, 1))), LEAST_SPACING)
 
 
-def _noise(
-    around: Float64[np.ndarray, "n k 3"], same: Float64[np.ndarray, "n k"], normals: Points
-) -> float:
+def _noise(around: Float64[np.ndarray, "n k 3"], same: Float64[np.ndarray, "n k"], normals: Points) -> float:
     """Median residual of a quadric through each point's neighbours: curvature is no noise, edges are few."""
     if around.shape[1] < NUM_NEIGHBORS:
         return 0.0

@@ -9,10 +9,8 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.assembly.assemble import assemble_geometries
-from bitr.assembly.assemble import Assembly, Hypothesis
+from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
 from bitr.assembly.network import Network
-from bitr.assembly.assemble import Settings
 from bitr.data.piece import Piece as Seen
 from bitr.data.piece import as_cloud, with_features
 from bitr.io import Geometry
