@@ -55,6 +55,10 @@ def test_meshes_are_cut_and_cropped_in_turn(meshes):
         assert np.linalg.norm(whole - whole.mean(0), axis=1).max() < 1.5
 
 
+def test_the_classic_meshes_give_108_pairs(real_data):
+    assert len(dataset("shapes:meshes", "test", real_data)) == 108
+
+
 def test_another_seed_samples_the_meshes_anew(meshes):
     one, other = (dataset("shapes:meshes", "test", meshes, seed)[2] for seed in (0, 1))
     assert one.id == other.id
