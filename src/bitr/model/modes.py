@@ -14,6 +14,8 @@ from bitr.model.dense import Contacts
 from bitr.model.projection import Unprojected
 
 HIDDEN = 64
+SPREAD = 0.3
+"""Of the place, before training or where no likelihood was learned."""
 FAR = 1e6
 """Beyond any distance, in units of the pair's size."""
 
@@ -31,6 +33,8 @@ class Heads:
     """(b, k, l): what each key point says of rotation and anchors."""
     place: Int[Tensor, "b k"]
     """Which of the model's outputs each one is."""
+    spread: Float[Tensor, "b k"]
+    """Standard deviation of the place along each axis, in units of the pair's size."""
 
     @property
     def log_weight(self) -> Float[Tensor, "b k"]:
@@ -47,7 +51,7 @@ class Heads:
             of(self.votes.r_hat), of(self.votes.source_anchor), of(self.votes.reference_anchor)
         )
         pose = Rigid(of(self.pose.rotation), of(self.pose.translation))
-        return Heads(pose, of(self.score), of(self.singular_gap), votes, of(self.place))
+        return Heads(pose, of(self.score), of(self.singular_gap), votes, of(self.place), of(self.spread))
 
     def best_first(self) -> Heads:
         return self if self.score.shape[1] == 1 else self.taken(self.score.argsort(1, descending=True))
@@ -68,7 +72,8 @@ class ScoreNetwork(nn.Module):
         self.of_pair = nn.Linear(keys * config.channels, HIDDEN)
         self.of_head = nn.Linear(2 * keys + NUM_NUMBERS, HIDDEN)
         self.own = nn.Parameter(0.1 * torch.randn(config.num_modes, HIDDEN))
-        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, 1))
+        out = 2 if config.spread else 1
+        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, out))
 
     def forward(
         self,
@@ -78,10 +83,12 @@ class ScoreNetwork(nn.Module):
         votes: Unprojected,
         keys: tuple[Float[Tensor, "b l 3"], Float[Tensor, "b l 3"]],
         sides: tuple[Contacts, Contacts],
-    ) -> Float[Tensor, "b k"]:
+    ) -> tuple[Float[Tensor, "b k"], Float[Tensor, "b k"]]:
+        """Scores and spreads."""
         numbers = evidence(pose, gap, votes, keys, sides).detach().to(scalars.dtype)
         hidden = self.of_pair(scalars.flatten(1))[:, None] + self.of_head(numbers) + self.own
-        return self.network(hidden)[..., 0].to(scalars.dtype)
+        score, *more = self.network(hidden).to(scalars.dtype).unbind(-1)
+        return score, SPREAD * more[0].exp() if more else torch.full_like(score, SPREAD)
 
 
 NUM_NUMBERS = 8

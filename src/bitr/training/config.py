@@ -52,9 +52,9 @@ class LossConfig:
     tell key points, points and scores what the truth says of them. Lengths are over the pair's size.
     """
 
-    compare: Literal["unprojected", "pose"] = "unprojected"
-    """What is compared with the truth: the pose, as in the paper, or r̂ and the anchors that it is made of,
-    whose gradient does not blow up where singular values come close."""
+    compare: Literal["unprojected", "likelihood", "pose"] = "unprojected"
+    """What is compared with the truth: the pose, as in the paper; r̂ and the anchors that it is made of, whose
+    gradient does not blow up where singular values come close; or the density that they are parameters of."""
     translation: Literal["displacement", "paper"] = "displacement"
     """Of poses: ``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
     translation_weight: float = 1.0
