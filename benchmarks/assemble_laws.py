@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from benchmarks.refinement import turn_between
-from bitr.app.assemble import assemble_geometries
-from bitr.app.assembly import Assembly
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import assemble_geometries
+from bitr.assembly.assemble import Assembly
+from bitr.assembly.network import Network
+from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, jug
 from bitr.data.transforms import assembled, move_randomly, take, two_samples
 from bitr.groups import Rigid

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.io import Geometry, read
 from bitr.viewer.layout import layout

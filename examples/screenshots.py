@@ -17,7 +17,7 @@ from PIL import Image
 from tests.app.browser import WEBGL, browser
 from tests.viewer.chromium import SIZE, chromium, until
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.io import read
 from bitr.viewer.viewer import Viewer

@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bitr.app.assemble import assemble
-    from bitr.app.assembly import Assembly
+    from bitr.assembly.assemble import Assembly, assemble
     from bitr.errors import InputError
     from bitr.groups import Cloud, Rigid
     from bitr.model import BITR, BITRConfig
@@ -27,18 +26,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Assembly": "bitr.app.assembly",
+    "Assembly": "bitr.assembly.assemble",
     "BITR": "bitr.model",
     "BITRConfig": "bitr.model",
     "Cloud": "bitr.groups",
     "InputError": "bitr.errors",
     "Rigid": "bitr.groups",
     "arun": "bitr.refine",
-    "assemble": "bitr.app.assemble",
+    "assemble": "bitr.assembly.assemble",
     "load": "bitr.model.checkpoint",
     "save": "bitr.model.checkpoint",
 }
-_PARTS = ("app", "data", "groups", "io", "layers", "model", "refine", "testing")
+_PARTS = ("app", "assembly", "data", "groups", "io", "layers", "model", "refine", "testing")
 
 
 def __getattr__(name: str) -> Any:

@@ -23,13 +23,17 @@ T = TypeVar("T")
 
 def from_file(cls: type[T], path: Path, changes: Iterable[str] = ()) -> T:
     """The settings that a TOML file states, with ``a.b=value`` changes; the rest as the class has it."""
+    return from_mapping(cls, changed(read_toml(path), changes), str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}), expected a TOML file") from error
     except ValueError as error:  # of TOML and of UTF-8
         raise InputError(f"{path}: not TOML ({error})") from error
-    return from_mapping(cls, changed(values, changes), str(path))
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str) -> T:

@@ -12,9 +12,9 @@ import bitr
 from bitr.app.calibrate import Answers, calibrate, check
 from bitr.app.calibration import KEY, Calibration, Origin
 from bitr.app.confidence import NAMES, Signals, signals_of
-from bitr.app.fitness import fit
+from bitr.refine.fitness import fit
 from bitr.app.logistic import Logistic, fit_logistic
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.errors import InputError
 from bitr.model.checkpoint import note_of, with_note
 from bitr.refine import REFINEMENTS

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bitr.app.fitness import fit
+from bitr.refine.fitness import fit
 from tests.app.cases import motion, moved, two_pieces
 
 

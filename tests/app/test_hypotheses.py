@@ -11,8 +11,8 @@ import bitr
 from bitr import BITR, Rigid
 from bitr.app import answer as answering
 from bitr.app.answer import answer
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.network import Network
+from bitr.assembly.assemble import Settings
 from bitr.data.poses import inverse, pose
 from bitr.hypotheses.turning import about, angles
 from bitr.io import Geometry

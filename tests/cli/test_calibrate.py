@@ -14,8 +14,8 @@ from bitr.app.answer import answer
 from bitr.app.calibrate import pairs_of
 from bitr.app.calibration import KEY, Origin
 from bitr.app.confidence import NAMES
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.network import Network
+from bitr.assembly.assemble import Settings
 from bitr.cli import main
 from bitr.data import dataset
 from bitr.model.checkpoint import note_of

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.cli import main
 from tests.app.cases import two_pieces
 from tests.io.damaged import damaged_files

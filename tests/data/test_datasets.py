@@ -14,12 +14,15 @@ from bitr.data import dataset, datasets
 from bitr.data.airplane import airplanes
 from bitr.data.formats.breaking_bad import merge
 from bitr.data.fragments import CLASSES, fractures
+from bitr.data.indoor import pairs_of_low_overlap
 from bitr.data.outdoor import of_split, sequences
 from bitr.data.poses import inverse, random_pose
+from bitr.data.scans import InMemory, Scan
 from bitr.data.splits import SPLITS, frozen_splits, split_by_hash, split_of
 from bitr.data.stats import overlap
 from bitr.data.transforms import move
 from bitr.data.vehicles import vehicles
+from bitr.io import Geometry
 from bitr.io.subsample import farthest_points
 from tests.data.cases import fitted, gaps
 
@@ -36,6 +39,7 @@ COUNTS = {
     "bottle": (187, 11, 39),
     "drinkbottle": (119, 25, 61),
     "indoor": (329, 37, 59),
+    "indoor:low": (100, 79, 100),
     "outdoor": (10, 2, 3),
 }
 
@@ -136,6 +140,32 @@ def test_overlapping_pairs_meet_in_their_place(real_data, name, reach, split):
     assert np.mean(right < reach) > 0.7
     wrong = [np.quantile(gaps(replace(pair, source=turned(pair))), 0.3) for pair in found]
     assert np.median(wrong) > 1.5 * np.median(right)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_low_overlap_is_of_the_smaller_fragment_and_not_of_neighbours_only(real_data, split):
+    pairs = dataset("indoor:low", split, real_data)
+    assert len({pairs.make.pairs[i].id for i in range(len(pairs))}) == len(pairs)
+    steps = [pair.reference.number - pair.source.number for pair in pairs.make.pairs]
+    assert min(steps) >= 1
+    assert np.median(steps) > 2
+    for i in range(0, len(pairs), 9):
+        x, y = pairs[i].source.moved(pairs[i].ref_from_src).points, pairs[i].reference.points
+        small, large = (x, y) if len(x) <= len(y) else (y, x)
+        assert 0.09 < np.mean(cKDTree(large).query(small)[0] < 0.2) < 0.31
+
+
+def test_low_overlap_is_found_among_all_pairs_of_a_place():
+    """Strips of 2 m that begin 0.6 m from each other: those 1.8 m apart share 0.2 m, and 0.2 m of reach."""
+    rng = np.random.default_rng(0)
+    scans = []
+    for number in range(6):
+        to_world = random_pose(rng, 1.0)
+        strip = rng.uniform(0, 1, (4000, 3)) * [2.0, 2.0, 0.0] + [0.6 * number, 0, 0]
+        scans.append(Scan(number, InMemory(Geometry(strip).moved(inverse(to_world))), to_world))
+    found = pairs_of_low_overlap({"strip": scans[:4], "other": scans[4:]})
+    assert [pair.id for pair in found] == ["strip/0-3"]
+    assert len(pairs_of_low_overlap({f"place {i:03}": scans[:4] for i in range(102)})) == 100
 
 
 @pytest.mark.parametrize("name", CLASSES)

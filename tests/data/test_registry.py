@@ -37,7 +37,8 @@ def test_a_missing_data_set_says_in_one_line_what_brings_it(name, tmp_path, monk
         ("airplane:x", "expected the share of each cloud to keep, as in airplane:0.5"),
         ("airplane:1.5", "expected the share"),
         ("car-motorbike:0", "expected the share"),
-        ("indoor:0.5", "indoor takes no option"),
+        ("indoor:0.5", "expected indoor:low"),
+        ("outdoor:0.5", "outdoor takes no option"),
         ("winebottle:beer", "expected winebottle:all"),
     ],
 )

@@ -5,7 +5,7 @@ import torch
 
 import bitr
 from bitr import BITR, BITRConfig, InputError
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.model import FrozenBITR
 from bitr.testing import (
     SETTINGS,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import bitr
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.data.registry import info
 from bitr.model.checkpoint import card_of, note_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from benchmarks.assemble_laws import assembly, jug_pair, outcome, was_moved
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.testing import as_rigid, pose_gap
 
 METHODS = pytest.mark.parametrize("refine", ["icp", "ot"])

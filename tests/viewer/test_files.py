@@ -6,7 +6,7 @@ import tempfile
 import numpy as np
 import pytest
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.cli.demo import SOURCE
 from bitr.data.poses import inverse
 from bitr.errors import InputError

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.cli import main, view
 from bitr.errors import InputError
 from bitr.model.checkpoint import find

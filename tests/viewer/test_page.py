@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import viser
 
-from bitr.app.assembly import Hypothesis
-from bitr.app.network import Network
+from bitr.assembly.assemble import Hypothesis
+from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.errors import InputError
 from bitr.io import Geometry

@@ -11,7 +11,7 @@ from viser import _messages as messages
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.errors import InputError
 from bitr.viewer import server as server_module
 from bitr.viewer.server import Server, free_port, is_local, of_same_origin

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import assemble_geometries
+from bitr.assembly.network import Network
+from bitr.assembly.assemble import Settings
 from bitr.data.poses import inverse
 from bitr.errors import InputError
 from bitr.io import Geometry

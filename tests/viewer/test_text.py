@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bitr.app.assembly import Hypothesis
-from bitr.app.network import Network
+from bitr.assembly.assemble import Hypothesis
+from bitr.assembly.network import Network
 from bitr.viewer.solver import Solver
 from bitr.viewer.text import (
     answer_html,

@@ -11,12 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bitr.app.assemble import assemble_geometries
 from bitr.app.manifest import Pair
-from bitr.app.network import Network
 from bitr.app.results import open_table
 from bitr.app.rows import FIELDS
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings, assemble_geometries
+from bitr.assembly.network import Network
 from bitr.errors import InputError
 from bitr.io import read
 
@@ -58,8 +57,8 @@ def run_batch(
         for row in solve(todo) if todo else ():
             rows.append(row)
             on_row(len(rows.statuses), len(pairs))
-        ok = list(rows.statuses.values()).count("ok")
-        return Summary(str(table), len(pairs), ok, len(rows.statuses) - ok, resumed)
+        errors = list(rows.statuses.values()).count("error")
+        return Summary(str(table), len(pairs), len(rows.statuses) - errors, errors, resumed)
 
 
 def in_turn(network: Network, settings: Settings) -> Solver:
@@ -83,7 +82,7 @@ def solve_pair(pair: Pair, network: Network, settings: Settings) -> Row:
     except Exception as error:  # one bad pair must not cost the others their rows
         log.debug("unexpected error in pair %s", pair.id, exc_info=True)
         return named | {"status": "error", "error": f"unexpected {type(error).__name__}: {error}"}
-    return named | assembly.to_dict() | asdict(pair) | {"status": "ok"}
+    return named | assembly.to_dict() | asdict(pair)
 
 
 def made_with(pairs: Sequence[Pair], network: Network, settings: Settings) -> dict[str, Any]:
@@ -98,11 +97,9 @@ def made_with(pairs: Sequence[Pair], network: Network, settings: Settings) -> di
 
 def _digest_of(network: Network) -> str:
     """Of the weights and of what comes with them."""
-    told = [network.model.config.to_dict(), network.points]
+    told = [network.model.config.to_dict(), network.points, network.joints, network.verifier.to_dict()]
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode("ascii"))
-    digest.update(b"" if network.calibration is None else network.calibration.to_json().encode("ascii"))
-    for model in [network.model] if network.last is None else [network.model, network.last]:
-        for name, value in sorted(model.state_dict().items()):
-            digest.update(name.encode("ascii"))
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    for name, value in sorted(network.model.state_dict().items()):
+        digest.update(name.encode("ascii"))
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

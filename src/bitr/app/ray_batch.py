@@ -15,8 +15,8 @@ from typing import Any
 
 from bitr.app.batch import Row, Solver, solve_pair
 from bitr.app.manifest import Pair
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings
+from bitr.assembly.network import Network
 from bitr.errors import InputError
 
 BLOCKS = 1000

@@ -8,10 +8,8 @@ from dataclasses import asdict
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.assembly import Assembly
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
+from bitr.assembly.network import Network
 from bitr.data import AssemblyPair
 from bitr.evaluation.laws import as_row, law_errors_on
 from bitr.evaluation.method import Method

@@ -19,6 +19,9 @@ from bitr.app.rows import FORMATS, whole_records
 from bitr.errors import InputError
 from bitr.files import check_target, whole_file
 
+STATUSES = ("ok", "ambiguous", "unsure", "degenerate", "error")
+"""Of a row: those of an answer, or that there is none."""
+
 log = logging.getLogger("bitr")
 
 
@@ -75,7 +78,7 @@ class Table:
         try:
             row = self.form.decode(record)
             name, status = row["id"], row["status"]
-            if name in self.statuses or status not in ("ok", "error"):
+            if name in self.statuses or status not in STATUSES:
                 raise ValueError("a second row, or no status")
         except (ValueError, KeyError, TypeError, StopIteration, RecursionError, csv.Error) as error:
             raise InputError(

@@ -32,14 +32,22 @@ Output = Annotated[
 ]
 Scene = Annotated[Path | None, typer.Option(help="The moved source and the reference in one file.")]
 Model = Annotated[str, typer.Option(help="Name of weights that come with bitr, or path of a checkpoint.")]
-Refine = Annotated[
+Method = Annotated[
     str,
     typer.Option(
-        metavar="none|icp|ot|match|auto",
-        help="Refinement where the pieces overlap. match finds the pose of two scans from anywhere; auto "
-        "does so only where much speaks for it.",
+        metavar="auto|overlap|seam|touch|model",
+        help="How the pieces join. auto tries all that the weights are for and takes what is most likely: "
+        "surfaces that overlap, open borders that meet, pieces that touch, or the model's pose as it is.",
     ),
 ]
+Init = Annotated[
+    Path | None,
+    typer.Option(
+        help="A rough pose (.txt with 4 rows of 4 numbers, or .json of an earlier answer), which is kept unless "
+        "another is clearly better."
+    ),
+]
+Fast = Annotated[bool, typer.Option("--fast", help="One forward pass of the model, and its pose as it is.")]
 Hypotheses = Annotated[int, typer.Option(help="How many poses to return at most, best first.")]
 Separate = Annotated[
     bool,
@@ -49,7 +57,7 @@ Separate = Annotated[
         "normals point outwards.",
     ),
 ]
-Budget = Annotated[
+Points = Annotated[
     int | None,
     typer.Option(
         help="Points of each cloud that the model sees; by default as many as the weights are for, or 1000."
@@ -82,10 +90,12 @@ def run(
     output: Output = None,
     scene: Scene = None,
     model: Model = "default",
-    refine: Refine = "none",
+    method: Method = "auto",
+    init: Init = None,
     hypotheses: Hypotheses = 1,
     separate: Separate = False,
-    budget: Budget = None,
+    fast: Fast = False,
+    points: Points = None,
     seed: Seed = 0,
     json: Json = False,
     html: Html = None,
@@ -102,13 +112,13 @@ def run(
 
     files = pieces or []
     many = manifest is not None or len(files) > 2
-    _check_usage(len(files), manifest, output, many, (scene, html, picture, animate), ray, workers)
+    _check_usage(len(files), manifest, output, many, (scene, html, picture, animate, init), ray, workers)
     with session(
         verbose, counted=many
     ) as on_row:  # torch takes a second to import: inside, something is shown
-        from bitr.app.settings import Settings
+        from bitr.assembly.assemble import Settings
 
-        settings = Settings(refine, hypotheses, separate, budget, seed)
+        settings = Settings(method, hypotheses, separate, fast, points, seed)
         if many:
             from bitr.app.manifest import read_manifest, several_sources
             from bitr.cli.many import run_many, show_summary
@@ -121,7 +131,7 @@ def run(
             from bitr.cli.pair import run_pair, show_pair
 
             outputs = Outputs(files[0], files[1], output, scene, html, picture, force, animate)
-            assembly = run_pair(outputs, model, settings)
+            assembly = run_pair(outputs, model, settings, init)
     if many:
         show_summary(summary, json)
         return 2 if summary.errors else 0
@@ -148,7 +158,9 @@ def _check_usage(
     if manifest is not None and output is not None and manifest.absolute() == output.absolute():
         raise InputError(f"{output}: is also the manifest; choose another name for the results")
     if many and any(for_one):
-        raise InputError("--scene, --html, --picture and --animate are for one pair, and this is a batch")
+        raise InputError(
+            "--scene, --html, --picture, --animate and --init are for one pair, and this is a batch"
+        )
     if ray and not many:
         raise InputError("--ray is for batches: give several sources, or a --manifest")
     if workers is not None and not ray:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bitr.app.calibrate import Answers, Check, answers_of, calibrate, check, pairs_of
 from bitr.app.calibration import Calibration, Origin
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.cli.console import Counter
 from bitr.errors import InputError
 from bitr.evaluation.figures import reliability_diagram

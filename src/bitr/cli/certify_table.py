@@ -9,9 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings, assemble_geometries
+from bitr.assembly.network import Network
 from bitr.cli.certify_subject import is_checkpoint
 from bitr.cli.text import one_line
 from bitr.evaluation.certificate import Certificate, Route, Row

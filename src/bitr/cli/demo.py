@@ -11,11 +11,9 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.assembly import Assembly
-from bitr.app.network import Network
 from bitr.app.report_rows import report_rows
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
+from bitr.assembly.network import Network
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
 from bitr.errors import InputError

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.cli.console import Counter
 from bitr.data import AssemblyPair, dataset
 from bitr.data.registry import is_name

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.app.assemble import assemble_geometries
 from bitr.app.evaluation_page import MOST_EXAMPLES, Example, error_rows, html_page
-from bitr.app.network import Network
 from bitr.app.report_rows import NOT_KNOWN
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings, assemble_geometries
+from bitr.assembly.network import Network
 from bitr.cli.evaluate_job import Job
 from bitr.cli.text import one_line
 from bitr.data import AssemblyPair

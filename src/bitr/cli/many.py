@@ -11,10 +11,10 @@ from pathlib import Path
 
 from bitr.app.batch import Summary, in_turn, run_batch
 from bitr.app.manifest import Pair
-from bitr.app.network import Network
 from bitr.app.ray_batch import on_ray
 from bitr.app.results import check_table
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings
+from bitr.assembly.network import Network
 from bitr.cli.console import Counter
 from bitr.cli.outputs import same_file
 from bitr.cli.text import one_line

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.app.assembly import Assembly
 from bitr.app.report import write_html
+from bitr.assembly.assemble import Assembly
 from bitr.cli.show import facts
 from bitr.errors import InputError
 from bitr.files import check_target, whole_file

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.assembly import Assembly
-from bitr.app.network import Network
 from bitr.app.report_rows import report_rows
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
+from bitr.assembly.network import Network
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
+from bitr.data.poses import read_pose
 from bitr.io import read
 
 log = logging.getLogger("bitr")
 
 
-def run_pair(outputs: Outputs, model: str, settings: Settings) -> Assembly:
+def run_pair(outputs: Outputs, model: str, settings: Settings, init: Path | None = None) -> Assembly:
     """The assembly of the two inputs; outputs are checked before any work is done, and written."""
     outputs.check()
+    start = None if init is None else read_pose(init)
     log.info("loading the model %s", model)
     network = Network.of(model)
     log.info("reading %s", outputs.source)
     source = read(outputs.source)
     log.info("reading %s", outputs.reference)
     reference = read(outputs.reference)
-    assembly = assemble_geometries(source, reference, network, settings)
+    assembly = assemble_geometries(source, reference, network, settings, start)
     rows = report_rows(assembly, source, reference, network, settings) if outputs.html is not None else []
     log.info("writing")
     outputs.write(assembly, source, reference, rows)

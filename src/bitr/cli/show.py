@@ -10,9 +10,17 @@ from rich.console import Console
 from rich.text import Text
 from torch import Tensor
 
-from bitr.app.assembly import Assembly
+from bitr.assembly.assemble import Assembly
 from bitr.cli.text import one_line
 from bitr.groups import rotation_angle
+
+METHODS = {
+    "overlap": "overlap: the pieces share a surface",
+    "seam": "seam: open borders meet",
+    "touch": "touch: the pieces lie against each other",
+    "model": "model: its pose, as nothing of the pieces' surfaces decides",
+    "given": "given: the pose that you gave",
+}
 
 
 def facts(assembly: Assembly) -> list[tuple[str, str]]:
@@ -22,23 +30,22 @@ def facts(assembly: Assembly) -> list[tuple[str, str]]:
     rows = [
         ("source", assembly.source),
         ("reference", assembly.reference),
+        ("status", assembly.status + (f": {assembly.reason}" if assembly.reason else "")),
+        (
+            "confidence",
+            f"{assembly.confidence:.0%} that the pose is within 15° and a tenth of the shape's radius",
+        ),
+        ("method", METHODS[assembly.method]),
         ("turned by", _degrees(rotation_angle(rotation))),
-        *_confidence(assembly.confidence),
         ("fitness", f"{assembly.fitness:.3f} of the points have a partner on the other piece"),
         ("inlier rmse", "no partners" if gap is None else f"{gap:.4g}, in the unit of the files"),
         *_penetration(assembly),
         ("time", f"{assembly.seconds:.2f} s, without reading and writing"),
         ("model", assembly.model),
         *_hypotheses(assembly),
-        *_doubts(assembly),
         *(("warning", warning) for warning in assembly.warnings),
     ]
     return [(name, one_line(value)) for name, value in rows]
-
-
-def _confidence(chance: float | None) -> Iterator[tuple[str, str]]:
-    if chance is not None:
-        yield "confidence", f"{chance:.0%} that the pose is within 15° and a tenth of the shape's radius"
 
 
 def _penetration(assembly: Assembly) -> Iterator[tuple[str, str]]:
@@ -48,18 +55,16 @@ def _penetration(assembly: Assembly) -> Iterator[tuple[str, str]]:
 
 
 def _hypotheses(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    """Weight of each pose and its angle to the first, where there are several."""
+    """Each pose with what speaks for it, where there are several."""
     first = assembly.transformation[:3, :3]
-    for number, hypothesis in enumerate(assembly.hypotheses if len(assembly.hypotheses) > 1 else (), 1):
-        turn = rotation_angle(torch.from_numpy(hypothesis.transformation[:3, :3] @ first.T))
-        yield f"pose {number}", f"weight {hypothesis.weight:.3f}, {_degrees(turn)} from the first"
-
-
-def _doubts(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    flags = {"degenerate": assembly.degenerate, "ambiguous": assembly.ambiguous}
-    names = [name for name, raised in flags.items() if raised]
-    if names:
-        yield "warning", f"{' and '.join(names)}: {assembly.reason}"
+    for number, each in enumerate(assembly.hypotheses if len(assembly.hypotheses) > 1 else (), 1):
+        turn = rotation_angle(torch.from_numpy(each.transformation[:3, :3] @ first.T))
+        yield (
+            f"pose {number}",
+            f"weight {each.weight:.3f}, {each.method} from {each.origin}, overlap "
+            f"{each.evidence['overlap_larger']:.2f}, seam {each.evidence['seam']:.2f}, "
+            f"{_degrees(turn)} from the first",
+        )
 
 
 def _degrees(angle: Tensor) -> str:
@@ -74,6 +79,8 @@ def show(assembly: Assembly, written: list[Path]) -> None:
     rows = facts(assembly) + [("wrote", one_line(str(path))) for path in written]
     for name, value in rows:
         style = {"warning": "yellow", "wrote": "green"}.get(name, "cyan")
+        if name == "status" and assembly.status != "ok":
+            style = "bold yellow"
         lines.append(Text.assemble((f"{name:<12}", style), value))
     for line in lines:
         console.print(line, soft_wrap=True)

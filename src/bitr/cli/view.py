@@ -80,8 +80,8 @@ def run(
     if find_spec("viser") is None:
         raise InputError('bitr view needs viser, which is not installed: pip install "bitr[viz]"')
     with session(verbose):  # torch takes a second to import: inside, something is shown
-        from bitr.app.network import Network
-        from bitr.app.settings import Settings
+        from bitr.assembly.assemble import Settings
+        from bitr.assembly.network import Network
         from bitr.cli.demo import REFERENCE, SOURCE
         from bitr.io import Geometry, read
         from bitr.viewer.gallery import Gallery

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +35,7 @@ COUNTS = {"train": 100_000, "val": 400, "test": 400}
 """Pairs; held-out splits have at least one of each object. For training only a name for an epoch."""
 BREAKS = 3
 """Different fractures of each solid."""
-OPTIONS = ("cut", "crop", "fracture")
+OPTIONS = ("cut", "crop", "fracture", "noisy")
 """Of those of ``shapes``."""
 
 FLAT = 0.1
@@ -81,7 +83,7 @@ class Shapes:
     vertices: Float32[np.ndarray, "v 3"]
     faces: Int64[np.ndarray, "f 3"]
     """Indices within each mesh."""
-    starts: Int64[np.ndarray, "m 2"]
+    starts: Int64[np.ndarray, "k 2"]
     """Where each mesh begins in both; one more row than there are meshes."""
     names: tuple[str, ...]
     watertight: Bool[np.ndarray, " m"]
@@ -133,12 +135,16 @@ def read_openshapes(path: Path) -> Shapes:
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class Drawn:
+    """Pair i of the objects of a split."""
+
     path: Path
     objects: tuple[int, ...]
     config: ShapesConfig
     folder: Path
     """Of stored fractures."""
+    symmetric: bool = False
+    """Whether the symmetries of the pieces are looked for."""
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         shapes, config = read_openshapes(self.path), self.config
@@ -152,7 +158,12 @@ class _Drawn:
             given = self.given(shapes, index, turn % BREAKS)
         if not len(given.fits):
             config = replace(config, mix=(0.0, *config.mix[1:]))
-        return draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
+        pair = draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
+        return _with_symmetry()(pair) if self.symmetric else pair
+
+    def family(self, number: int) -> str:
+        """The family of the object that pair ``number`` is of."""
+        return family(read_openshapes(self.path).names[self.objects[number % len(self.objects)]])
 
     def given(self, shapes: Shapes, index: int, turn: int) -> Fracture:
         """The mesh, broken where that is wanted and possible."""
@@ -179,19 +190,30 @@ def _key(mesh: Geometry) -> str:
     return hashlib.sha256(mesh.points.tobytes() + mesh.faces.tobytes()).hexdigest()[:16]
 
 
+def drawn(split: str, root: Path | None, config: ShapesConfig) -> Drawn:
+    """What makes the pairs of a split: of all its objects, or the watertight ones if all are to be broken."""
+    path = below(root, PACKED)[0]
+    shapes = read_openshapes(path)
+    objects = [i for i in shapes.of_split(split) if shapes.watertight[i] or not only_broken(config)]
+    return Drawn(path, tuple(objects), config, cache_folder(root) / f"{makers()}-{NAME}")
+
+
 def openshapes(
     split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None
 ) -> Pairs:
-    """Pairs of the meshes of a split; consecutive pairs are of different objects."""
-    config = config or ShapesConfig()
-    path = below(root, PACKED)[0]
-    shapes = read_openshapes(path)
-    objects = shapes.of_split(split)
-    folder = cache_folder(root) / f"{makers()}-{NAME}"
-    if only_broken(config):
-        objects = [i for i in objects if shapes.watertight[i]]
-    made = _Drawn(path, tuple(objects), config, folder)
-    return Pairs(NAME, split, seed, made, range(max(COUNTS[split], len(objects)) if objects else 0))
+    """Pairs of the meshes of a split; consecutive pairs are of different objects.
+
+    Those that are not trained on know the symmetries of their pieces.
+    """
+    made = replace(drawn(split, root, config or ShapesConfig()), symmetric=split != "train")
+    count = max(COUNTS[split], len(made.objects)) if made.objects else 0
+    return Pairs(NAME, split, seed, made, range(count))
+
+
+def _with_symmetry() -> Callable[[AssemblyPair], AssemblyPair]:
+    """By its name, as a data set itself is found: the search for symmetries stands above the data."""
+    found: Callable[[AssemblyPair], AssemblyPair] = import_module("bitr.hypotheses").with_symmetry
+    return found
 
 
 def only_broken(config: ShapesConfig) -> bool:
@@ -199,7 +221,7 @@ def only_broken(config: ShapesConfig) -> bool:
 
 
 def variant(option: str) -> DatasetInfo:
-    """``openshapes:cut``, ``:crop`` and ``:fracture`` have pairs of one kind alone."""
+    """``openshapes:cut``, ``:crop``, ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops."""
     if option not in OPTIONS:
         raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,8 @@ class OwnPair:
         source, reference = read(self.source), read(self.reference)
         known = {name: getattr(self, name) for name in SYMMETRIES}
         found = {name: _symmetry(path, SYMMETRIES[name]) for name, path in known.items() if path is not None}
-        return AssemblyPair(source, reference, self.ref_from_src, self.id, unit=self.unit, **found)
+        pair = AssemblyPair(source, reference, self.ref_from_src, self.id, unit=self.unit)
+        return replace(pair, symmetry=found.get("symmetry"), axis=found.get("axis"))
 
 
 @dataclass(frozen=True, eq=False)

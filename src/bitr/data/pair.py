@@ -27,6 +27,9 @@ class AssemblyPair:
     axis: Float64[np.ndarray, "2 3"] | None = None
     """Two points of the source's axis of revolution, where it has one: turned about it by any angle it gives
     the same assembly, beside the motions of ``symmetry``, which take the axis onto itself."""
+    related: bool = True
+    """Whether the pieces belong together. Where they do not, ``ref_from_src`` means nothing, and no pose is
+    right."""
 
     def __post_init__(self) -> None:
         rotation, last = self.ref_from_src[:3, :3], self.ref_from_src[3]

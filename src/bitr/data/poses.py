@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import torch
 from jaxtyping import Float64
@@ -83,3 +86,21 @@ def pose_of_numbers(text: str, name: str) -> Float64[np.ndarray, "4 4"]:
         raise InputError(f"{name}: found {numbers.size} numbers, expected 16 of a 4×4 pose")
     last = () if numbers.size == 16 else (0.0, 0.0, 0.0, 1.0)
     return nearest_pose(np.append(numbers, last).reshape(4, 4), name)
+
+
+def read_pose(path: Path) -> Float64[np.ndarray, "4 4"]:
+    """A pose from a text file of numbers, or from the JSON of an answer."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InputError(f"{path}: the pose cannot be read ({why})") from error
+    if path.suffix.lower() != ".json":
+        return pose_of_numbers(text, str(path))
+    try:
+        matrix = np.array(json.loads(text)["transformation"], dtype=np.float64)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f"{path}: found no 4×4 list under the key transformation") from error
+    if matrix.shape != (4, 4):
+        raise InputError(f"{path}: the transformation is {matrix.shape}, expected (4, 4)")
+    return nearest_pose(matrix, str(path))

@@ -32,12 +32,14 @@ HOMES = {
     "jugs": ("bitr.data.jugs", "INFO"),
     "shapes": ("bitr.data.generated", "INFO"),
     "openshapes": ("bitr.data.openshapes", "INFO"),
+    "unrelated": ("bitr.data.unrelated", "INFO"),
 }
 """Where each is described; imported when it is asked for."""
 VARIANTS = {
     "airplane": "bitr.data.airplane",
     "car-motorbike": "bitr.data.vehicles",
     "winebottle": "bitr.data.fragments",
+    "indoor": "bitr.data.indoor",
     "shapes": "bitr.data.generated.dataset",
     "openshapes": "bitr.data.openshapes",
 }

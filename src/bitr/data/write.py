@@ -44,6 +44,10 @@ def write_pairs(
 
 def _write_pair(folder: Path, place: Path, pair: AssemblyPair, split: str) -> dict[str, str]:
     """The pair's row in the manifest, its files written."""
+    if not pair.related:
+        raise InputError(
+            f"{pair.id}: its pieces do not belong together, expected a pair with a pose to write"
+        )
     for name in ("source", "reference"):
         write(place / f"{name}.npz", replace(getattr(pair, name), name=name))
     np.savetxt(place / "pose.txt", pair.ref_from_src, fmt="%.17g")

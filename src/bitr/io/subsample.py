@@ -18,16 +18,21 @@ def even_draw(n: int, most: int, seed: int) -> Int64[np.ndarray, " m"]:
     return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False, shuffle=False))
 
 
-def farthest_points(points: Float64[np.ndarray, "n 3"], count: int) -> Int64[np.ndarray, " m"]:
+def farthest_points(
+    points: Float64[np.ndarray, "n 3"], count: int, start: int = 0
+) -> Int64[np.ndarray, " m"]:
     """Each picked point is the farthest from those before it; the first, from the centroid.
 
     Unchanged by a rigid motion and by a scale; of points at equal distances the first is taken. Ends early
-    when only copies of picked points are left.
+    when only copies of picked points are left. With a ``start``, the point of that number among the farthest
+    comes first: another sample of the same cloud.
     """
+    if start:
+        first = int(farthest_points(points, start + 1)[-1])
     columns = np.ascontiguousarray(_about_centroid(points).T)
     picked = np.empty(count, dtype=np.int64)
     nearest = np.square(columns).sum(0)  # squared distance to the nearest picked point, at first the centroid
-    last = _first_of_the_farthest(nearest)
+    last = first if start else _first_of_the_farthest(nearest)
     nearest.fill(np.inf)
     difference, squared = np.empty_like(columns), np.empty_like(nearest)
     for i in range(count):

@@ -6,7 +6,6 @@ from bitr.refine.arun import arun
 from bitr.refine.contact import Separation, separate
 from bitr.refine.frame import Matrix, Points
 from bitr.refine.icp import icp
-from bitr.refine.matching import auto, match
 from bitr.refine.one_sided import one_sided_icp
 from bitr.refine.ot import ot
 from bitr.refine.refinement import Refinement, left
@@ -21,8 +20,6 @@ REFINEMENTS: dict[str, Callable[[Points, Points, Matrix], Refinement]] = {
     "none": none,
     "icp": icp,
     "ot": ot,
-    "match": match,
-    "auto": auto,
 }
 """By the names that settings and commands use."""
 
@@ -31,9 +28,7 @@ __all__ = [
     "Refinement",
     "Separation",
     "arun",
-    "auto",
     "icp",
-    "match",
     "none",
     "one_sided_icp",
     "ot",

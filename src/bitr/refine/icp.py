@@ -8,7 +8,7 @@ from bitr.refine.frame import Matrix, Points
 from bitr.refine.matches import Matches, descend, partners
 from bitr.refine.refinement import Refinement
 from bitr.refine.search import refined
-from bitr.refine.surface import Surface, common_spacing
+from bitr.refine.surface import Surface, common_noise, common_spacing
 
 WIDEST = 0.25
 """First width of the kernel, of the unit of length; the last is one spacing."""
@@ -27,7 +27,7 @@ def icp(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
 
 def bring_together(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int]:
     """The search itself: the pose where it ends, and its steps."""
-    last = common_spacing(x, y)
+    last = max(common_spacing(x, y), 2.5 * common_noise(x, y))
     widths = [*np.geomspace(max(WIDEST, last), last, NARROWING), *[last] * AT_LAST]
     return descend(x, y, ref_from_src, nearest_points, widths)
 

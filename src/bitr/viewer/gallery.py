@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, dataset
 from bitr.data.poses import nearest_pose
 from bitr.data.registry import is_name

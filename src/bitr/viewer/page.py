@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import viser
 
-from bitr.app.network import Network
-from bitr.app.settings import BUDGET
+from bitr.assembly.assemble import BUDGET
+from bitr.assembly.network import Network
 from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.viewer.camera import Camera

@@ -9,10 +9,8 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.assemble import assemble_geometries
-from bitr.app.assembly import Assembly, Hypothesis
-from bitr.app.network import Network
-from bitr.app.settings import Settings
+from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
+from bitr.assembly.network import Network
 from bitr.data.piece import Piece as Seen
 from bitr.data.piece import as_cloud, with_features
 from bitr.io import Geometry

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.assembly import Assembly
+from bitr.assembly.assemble import Assembly
 from bitr.groups import rotation_angle
 from bitr.io import SUFFIXES
 from bitr.viewer.files import MOST_BYTES, shown_name

@@ -7,7 +7,7 @@ from types import TracebackType
 
 import viser
 
-from bitr.app.network import Network
+from bitr.assembly.network import Network
 from bitr.io import Geometry
 from bitr.viewer.gallery import Gallery
 from bitr.viewer.page import Page

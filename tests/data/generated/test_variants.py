@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bitr.data import dataset
+from bitr.data.generated import ShapesConfig, shapes
 from bitr.data.registry import info
 from bitr.errors import InputError
 from bitr.io import Geometry, write
@@ -22,9 +23,18 @@ def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
 
 def test_an_unknown_option_is_refused_with_those_there_are():
     with pytest.raises(
-        InputError, match="shapes:sliced: expected one of fracture, cut, crop, apart, outliers, meshes"
+        InputError, match="shapes:sliced: expected one of fracture, cut, crop, apart, outliers, noisy, meshes"
     ):
         info("shapes:sliced")
+
+
+def test_noisy_crops_have_noise_of_one_per_cent_on_both_sides(root):
+    noisy = dataset("shapes:noisy", "val", root)
+    clean = shapes("val", root, config=ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.0))
+    for i in range(3):
+        assert noisy[i].id == clean[i].id
+        for one, other in ((noisy[i].source, clean[i].source), (noisy[i].reference, clean[i].reference)):
+            assert (one.points - other.points).std() == pytest.approx(0.01, rel=0.1)
 
 
 @pytest.fixture
@@ -43,6 +53,10 @@ def test_meshes_are_cut_and_cropped_in_turn(meshes):
         whole = np.concatenate([pair.source.moved(pair.ref_from_src).points, pair.reference.points])
         assert len(whole) == 2000
         assert np.linalg.norm(whole - whole.mean(0), axis=1).max() < 1.5
+
+
+def test_the_classic_meshes_give_108_pairs(real_data):
+    assert len(dataset("shapes:meshes", "test", real_data)) == 108
 
 
 def test_another_seed_samples_the_meshes_anew(meshes):

@@ -13,7 +13,8 @@ KINDS = ("fracture", "cut", "crop")
 class ShapesConfig:
     """How pairs are made; lengths are in a unit in which every shape fits a ball of radius 1.
 
-    Levels of noise, outliers and unevenness are the highest: each side draws its own between 0 and it.
+    Levels of noise, outliers and unevenness are the highest: each side draws its own between 0, or the
+    lowest level, and it.
     """
 
     points: int = 1000
@@ -31,6 +32,8 @@ class ShapesConfig:
     """Of the smaller crop, what at least lies in the other too; less would not tell the pose."""
     noise: float = 0.005
     """Standard deviation of each coordinate."""
+    least_noise: float = 0.0
+    """The lowest level of noise."""
     outliers: float = 0.0
     """As a share of the points; uniform in a cube around the shape."""
     unevenness: float = 0.5
@@ -47,7 +50,8 @@ class ShapesConfig:
             "share": 0 < self.share[0] <= self.share[1] < 1,
             "keep": 0 < self.keep[0] <= self.keep[1] <= 1,
             "overlap": 0 <= self.overlap <= 1,
-            "noise": self.noise >= 0,
+            "noise": self.noise >= self.least_noise,
+            "least_noise": self.least_noise >= 0,
             "outliers": 0 <= self.outliers <= 1,
             "unevenness": 0 <= self.unevenness <= 3,
             "solids": self.solids >= 1,

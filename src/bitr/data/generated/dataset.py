@@ -26,6 +26,10 @@ MIXES = {
     "crop": (ShapesConfig(mix=(0.0, 0.0, 1.0)), "cropped twice, so that the crops overlap"),
     "apart": (ShapesConfig(mix=(0.5, 0.5, 0.0)), "broken or cut: pieces that do not overlap"),
     "outliers": (ShapesConfig(mix=(0.0, 1.0, 0.0), outliers=0.03), "cut in two by a plane, with outliers"),
+    "noisy": (
+        ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.01, least_noise=0.01),
+        "cropped twice, so that the crops overlap, with noise of 1% of the radius",
+    ),
 }
 """Options of the data set: what is drawn, and that in words."""
 HELD_OUT = 200
@@ -62,7 +66,7 @@ def solids(split: str, config: ShapesConfig) -> int:
 
 def variant(option: str) -> DatasetInfo:
     """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
-    ``shapes:outliers`` cuts with points that belong to nothing;
+    ``shapes:outliers`` cuts with points that belong to nothing, ``shapes:noisy`` noisy crops;
     ``shapes:meshes`` cuts and crops the user's own meshes."""
     if option == MESHES:
         return MESHES_INFO

@@ -107,5 +107,6 @@ def _uneven(even: Geometry, n: int, config: ShapesConfig, rng: np.random.Generat
 
 
 def _faulty(cloud: Geometry, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
-    noise, outliers = config.noise * rng.random(), config.outliers * rng.random()
+    noise = config.least_noise + (config.noise - config.least_noise) * rng.random()
+    outliers = config.outliers * rng.random()
     return add_outliers(jitter(cloud, noise, rng), round(outliers * len(cloud.points)), rng)

@@ -1,0 +1,1 @@
+"""Two pieces to a pose: read, sample, propose, finish, verify, answer."""

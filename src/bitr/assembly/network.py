@@ -1,0 +1,89 @@
+"""A model and what comes with its weights: what they are for, and how far they can be trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bitr.assembly.finish import METHODS
+from bitr.assembly.verify import Verifier, shipped_verifier
+from bitr.errors import InputError
+from bitr.model import BITR, FrozenBITR
+from bitr.model.checkpoint import card_of, find, load, note_of, with_note
+from bitr.settings import read_toml
+
+KEY = "verifier"
+"""Of the checkpoint's metadata: a verifier of its own, and the kinds of joint it was fitted on."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model, what to call it, and what its checkpoint or run folder says beside the weights."""
+
+    model: BITR
+    name: str
+    points: int | None = None
+    """Of each cloud that the model should see, where a run folder or a card says so."""
+    joints: tuple[str, ...] = METHODS
+    """Kinds of joint that the weights are for: ``auto`` proposes and verifies within them."""
+    own_verifier: Verifier | None = None
+    """Fitted for these weights; None: the verifier that comes with bitr is used."""
+    fitted: bool = False
+    """Whether the confidence was fitted with these very weights."""
+
+    @classmethod
+    def of(cls, model: str | os.PathLike[str] | BITR) -> Network:
+        """From a model as it is, or by the name of shipped weights or the path of a checkpoint.
+
+        What is loaded here is frozen, and runs in double precision: the laws then hold to the rounding of the
+        files, and it costs little.
+        """
+        if isinstance(model, BITR):
+            return cls(model, "BITR")
+        loaded, name, card = FrozenBITR(load(model).double()), os.fspath(model), card_of(model)
+        verifier, joints = _own(model)
+        points = _points(card.get("config", {})) if card else _points_of_run(find(model).parent)
+        joints = joints or tuple(card.get("joints", METHODS))
+        return cls(loaded, name, points, joints, verifier, verifier is not None or name == "default")
+
+    @property
+    def verifier(self) -> Verifier:
+        return self.own_verifier if self.own_verifier is not None else shipped_verifier()
+
+
+def with_verifier(
+    checkpoint: str | os.PathLike[str], target: Path, verifier: Verifier, joints: tuple[str, ...]
+) -> None:
+    """Write the checkpoint with a verifier inside; the weights stay bit for bit."""
+    text = json.dumps({"joints": list(joints), **verifier.to_dict()}, allow_nan=False)
+    with_note(checkpoint, target, KEY, text)
+
+
+def _own(checkpoint: str | os.PathLike[str]) -> tuple[Verifier | None, tuple[str, ...]]:
+    """The verifier inside a checkpoint and its kinds of joint; a damaged one raises."""
+    text = note_of(checkpoint, KEY)
+    if text is None:
+        return None, ()
+    try:
+        values = json.loads(text)
+        joints = tuple(values["joints"])
+        if not joints or not set(joints) <= set(METHODS):
+            raise InputError(f"found joints {joints}, expected some of {', '.join(METHODS)}")
+        return Verifier.from_dict(values), joints
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        said = str(error) or type(error).__name__
+        raise InputError(f"{find(checkpoint)}: the verifier inside cannot be used ({said})") from error
+
+
+def _points(config: dict[str, Any]) -> int | None:
+    """How many points the weights are for: as many as in training, or as the config says."""
+    data = config.get("data", {})
+    return data.get("seen") or data.get("points")
+
+
+def _points_of_run(folder: Path) -> int | None:
+    config = folder / "config.toml"
+    return _points(read_toml(config)) if config.is_file() else None

@@ -1,0 +1,148 @@
+"""What the engine looks at: both pieces at equal density, chosen by their geometry alone."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+from scipy.spatial import cKDTree
+
+from bitr.data.piece import MIN_POINTS, Piece, with_features
+from bitr.data.transforms import take
+from bitr.errors import InputError
+from bitr.io import Geometry, as_points
+from bitr.io.subsample import farthest_points
+from bitr.model import BITRConfig
+from bitr.refine.frame import Frame, Points, centroid
+from bitr.refine.surface import Surface
+
+DENSE = 12_000
+"""Most points of a piece that anything is chosen from; of a mesh, so many are drawn on its surface."""
+SURFACE = 5000
+"""Most points of both surfaces together."""
+LEAST = 8
+"""The smaller piece keeps at least one point for each so many of the larger."""
+TIE = 1e-9
+"""Distances from the centroid that differ by less, relative to the largest, count as equal."""
+SIMILAR = 1.3
+"""Densities whose ratio is below this are left as they are."""
+AREA_RANK = 8
+FRESH = 0.8
+"""Most of a cloud's points that a further sampling takes, so that samplings differ."""
+
+log = logging.getLogger("bitr")
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Two pieces, ready to be assembled; everything in it moves with the pieces and swaps with them."""
+
+    frame: Frame
+    source: Surface
+    """In the coordinates of ``frame``: centred, and without a unit."""
+    reference: Surface
+    dense: tuple[Geometry, Geometry]
+    """Many points of either piece, in its own coordinates."""
+    seen: tuple[tuple[Geometry, Geometry], ...]
+    """What the model sees of source and reference, once for each sampling."""
+
+
+def sample(
+    source: Geometry,
+    reference: Geometry,
+    config: BITRConfig,
+    budget: int,
+    samplings: int,
+    seed: int = 0,
+    surface: int = SURFACE,
+) -> Sampled:
+    """Both pieces as surfaces and, for the model, in several samplings of up to ``budget`` points a piece."""
+    log.info("choosing points of %s and %s", source.name, reference.name)
+    dense = _dense(source, seed), _dense(reference, seed)
+    areas = _area(dense[0].points), _area(dense[1].points)
+    counts = _counts(dense, areas, surface, None)
+    frame = Frame.of(*(side.points for side in dense))
+    if not frame.unit > 0:
+        raise InputError(f"{source.name} and {reference.name}: all points are at one place, expected shapes")
+    surfaces = []
+    with_normals = all(side.normals is not None for side in dense)
+    for side, count, place in zip(dense, counts, (frame.source, frame.reference), strict=True):
+        rows = _farthest(side.points, count, 0)
+        normals = side.normals[rows] if with_normals and side.normals is not None else None
+        surfaces.append(Surface.of(place(side.points[rows]), normals))
+    few = _counts(dense, areas, None, budget)
+    seen = tuple(_seen(dense, few, start, config) for start in range(samplings))
+    return Sampled(frame, surfaces[0], surfaces[1], dense, seen)
+
+
+def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:
+    """At most ``most`` of the points, evenly by their distance from the centroid.
+
+    Which ones depends on the shape alone, not on the order of the points, unless their distances are equal.
+    """
+    if len(points) <= most:
+        return np.arange(len(points))
+    away = np.linalg.norm(points - centroid(points), axis=1)
+    order = np.argsort(away, kind="stable")
+    group = np.concatenate([[0], np.cumsum(np.diff(away[order]) > TIE * away[order[-1]])])
+    order = order[np.lexsort((order, group))]
+    return np.sort(order[((np.arange(most) + 0.5) * (len(points) / most)).astype(np.int64)])
+
+
+def _dense(geometry: Geometry, seed: int) -> Geometry:
+    cloud = as_points(geometry, DENSE, seed)
+    if geometry.faces is None:
+        cloud = take(cloud, spread_draw(cloud.points, DENSE))
+        cloud = take(cloud, np.sort(np.unique(cloud.points, axis=0, return_index=True)[1]))
+    if len(cloud.points) < MIN_POINTS:
+        raise InputError(
+            f"{geometry.name}: only {len(cloud.points)} of {len(geometry.points)} points are at different "
+            f"places, expected at least {MIN_POINTS}"
+        )
+    return cloud
+
+
+def _area(points: Points) -> float:
+    """Of the surface that the points sample, from the distances to their nearest points."""
+    rank = min(AREA_RANK, len(points) - 1)
+    away = cKDTree(points).query(points, k=rank + 1)[0][:, -1]
+    return float(np.pi * np.square(away).sum() / rank)
+
+
+def _counts(
+    dense: tuple[Geometry, Geometry], areas: tuple[float, float], total: int | None, most: int | None
+) -> tuple[int, int]:
+    """How many points of either piece give equal densities: together at most ``total``, each at most ``most``."""
+    sizes = np.array([len(side.points) for side in dense])
+    area = np.array(areas)
+    density = sizes / area
+    wanted = density.min() if density.max() > SIMILAR * density.min() else density
+    counts = np.minimum(wanted * area, sizes)
+    if total is not None:
+        counts = counts * min(1, total / counts.sum())
+    if most is not None:
+        counts = counts * min(1, most / counts.max())
+    least = np.minimum(sizes, max(counts.max() / LEAST, MIN_POINTS))
+    x, y = np.rint(np.clip(counts, least, sizes)).astype(int).tolist()
+    return x, y
+
+
+def _seen(
+    dense: tuple[Geometry, Geometry], counts: tuple[int, int], start: int, config: BITRConfig
+) -> tuple[Geometry, Geometry]:
+    pieces = [
+        Piece(side, take(side, _farthest(side.points, count, start)))
+        for side, count in zip(dense, counts, strict=True)
+    ]
+    return with_features(pieces[0], pieces[1], config)
+
+
+def _farthest(points: Points, count: int, start: int) -> Int64[np.ndarray, " m"]:
+    """Farthest points from the ``start``-th farthest on: another start gives another sampling."""
+    if start:
+        count = min(count, max(int(FRESH * len(points)), MIN_POINTS))
+    if count >= len(points):
+        return np.arange(len(points))
+    return farthest_points(points, count, start)

@@ -1,0 +1,241 @@
+"""Open surfaces whose borders meet: where positions meet, normals agree and outward directions oppose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy.spatial.transform import Rotation
+
+from bitr.io.subsample import farthest_points
+from bitr.refine.frame import Points
+from bitr.refine.surface import Border, Surface, common_spacing
+
+ANCHORS = 64
+"""Border points of either piece whose frames are laid onto each other."""
+FIRST_LOOK = 16
+"""Border points of either piece that a first look judges a motion by."""
+PROMISING, KEPT = 300, 32
+"""Motions that a second look judges, and that are settled."""
+LOOK_REACH = 5.0
+"""Spacings within which borders count as near, at a first look."""
+FINAL_REACH = 1.5
+"""Spacings of the last kernel."""
+STEPS = 12
+ACROSS, OUT, ALONG = 0.3, 0.6, 4.0
+"""Standard deviations of a border point's place, in spacings: across the surface, across the border in the
+surface, and along the border, where points are paired that were sampled apart."""
+TURNED = 0.6
+"""Standard deviation of a border point's directions, in radians."""
+DAMPING = 1e-3
+LESS = 0.9
+"""Part of a squared distance along the border that is not counted."""
+MEETS = 2.0
+"""Spacings within which two border points meet."""
+SAME_TURN, SAME_SHIFT = np.radians(6), 1.5
+"""Motions that are closer, in radians and in spacings at the centroids, are one."""
+
+FLIPS = (np.diag([-1.0, 1.0, -1.0]), np.diag([1.0, -1.0, -1.0]))
+"""Frames (tangent, normal, outward) that meet: outward directions oppose, and the normals' signs are unknown."""
+
+Motions = Float64[np.ndarray, "g 4 4"]
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """Border points of both pieces under motions, each with its nearest on the other border."""
+
+    p: Float64[np.ndarray, "g m 3"]
+    q: Float64[np.ndarray, "g m 3"]
+    normal_p: Float64[np.ndarray, "g m 3"]
+    normal_q: Float64[np.ndarray, "g m 3"]
+    """With the sign that agrees with ``normal_p``."""
+    outward_p: Float64[np.ndarray, "g m 3"]
+    outward_q: Float64[np.ndarray, "g m 3"]
+    share: Float64[np.ndarray, " m"]
+    """Either piece's points have sum 1/2."""
+
+    @property
+    def squared(self) -> Float64[np.ndarray, "g m"]:
+        """Squared distances; those along the border count less, since its points were sampled apart."""
+        gap = self.p - self.q
+        tangent = np.cross(self.normal_p, self.outward_p) - np.cross(self.normal_q, self.outward_q)
+        length = np.linalg.norm(tangent, axis=2)
+        along = np.einsum("gmi,gmi->gm", gap, tangent) / np.maximum(length, 1e-9)
+        return np.square(gap).sum(2) - LESS * (length > 1) * np.square(along)
+
+    @property
+    def alignment(self) -> Float64[np.ndarray, "g m"]:
+        """From 0 to 1: normals agree and outward directions oppose."""
+        agree = np.einsum("gmi,gmi->gm", self.normal_p, self.normal_q)
+        oppose = -np.einsum("gmi,gmi->gm", self.outward_p, self.outward_q)
+        return np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)
+
+
+def seam_motions(x: Surface, y: Surface, most: int) -> tuple[Motions, Float64[np.ndarray, " g"]]:
+    """Motions under which the borders of both surfaces meet, best first, with how much of them meets.
+
+    One border point of each piece with its frame already gives a motion. All such motions are judged by how
+    well a few other border points meet, the best are settled by ``settle`` and judged by all border points.
+    Nothing is random and both pieces are treated alike: the motions move with the pieces, and a swap inverts
+    them.
+    """
+    none = np.empty((0, 4, 4)), np.empty(0)
+    if min(len(x.border), len(y.border)) < 4:
+        return none
+    spacing = common_spacing(x, y)
+    chosen = [_spread(border, ANCHORS) for border in (x.border, y.border)]
+    motions = _frame_motions(x.border, y.border, chosen[0], chosen[1])
+    few = [rows[:FIRST_LOOK] for rows in chosen]
+    score = closeness(meet(x.border, y.border, motions, few[0], few[1]), LOOK_REACH * spacing)
+    motions = motions[np.argsort(-score, kind="stable")[:PROMISING]]
+    score = closeness(meet(x.border, y.border, motions, *chosen), LOOK_REACH * spacing)
+    motions = motions[distinct(motions, score, x, y, KEPT, 2.0)]
+    motions = settle(x, y, motions)
+    score = closeness(meet(x.border, y.border, motions), MEETS * spacing)
+    kept = distinct(motions, score, x, y, most)
+    return motions[kept], score[kept]
+
+
+def settle(x: Surface, y: Surface, motions: Motions, widest: float = LOOK_REACH) -> Motions:
+    """Motions moved to where the borders meet, by robust two-sided steps from wide to narrow."""
+    spacing = common_spacing(x, y)
+    for width in np.geomspace(widest, FINAL_REACH, STEPS) * spacing:
+        motions = _steps(meet(x.border, y.border, motions), width, spacing) @ motions
+    return motions
+
+
+def meet(
+    x: Border,
+    y: Border,
+    motions: Motions,
+    rows_x: Int64[np.ndarray, " a"] | None = None,
+    rows_y: Int64[np.ndarray, " b"] | None = None,
+) -> Met:
+    """The border points of both pieces, or some of them, with their nearest under each motion."""
+    rows_x = np.arange(len(x)) if rows_x is None else rows_x
+    rows_y = np.arange(len(y)) if rows_y is None else rows_y
+    r, t = motions[:, :3, :3], motions[:, :3, 3]
+    moved = x.points[rows_x] @ r.swapaxes(1, 2) + t[:, None]
+    back = (y.points[rows_y] - t[:, None]) @ r
+    to_y, to_x = _nearest(y, moved), _nearest(x, back)
+
+    def turned(vectors: Float64[np.ndarray, "g m 3"]) -> Float64[np.ndarray, "g m 3"]:
+        return vectors @ r.swapaxes(1, 2)
+
+    def both(from_x: Points, from_y: Points) -> tuple[Float64[np.ndarray, "g m 3"], ...]:
+        p = turned(np.concatenate([np.broadcast_to(from_x[rows_x], moved.shape), from_x[to_x]], axis=1))
+        q = np.concatenate([from_y[to_y], np.broadcast_to(from_y[rows_y], back.shape)], axis=1)
+        return p, q
+
+    p, q = both(x.points, y.points)
+    normal_p, normal_q = both(x.normals, y.normals)
+    outward_p, outward_q = both(x.outward, y.outward)
+    sign = np.sign(np.einsum("gmi,gmi->gm", normal_p, normal_q))[:, :, None]
+    share = np.repeat([0.5 / len(rows_x), 0.5 / len(rows_y)], [len(rows_x), len(rows_y)])
+    return Met(p + t[:, None], q, normal_p, sign * normal_q, outward_p, outward_q, share)
+
+
+def closeness(met: Met, reach: float) -> Float64[np.ndarray, " g"]:
+    """Share of both borders that meets, from 0 to 1: points count less the farther and the less aligned."""
+    return (np.clip(1 - met.squared / reach**2, 0, None) * met.alignment) @ met.share
+
+
+def distinct(
+    motions: Motions,
+    score: Float64[np.ndarray, " g"],
+    x: Surface,
+    y: Surface,
+    most: int,
+    wider: float = 1.0,
+) -> Int64[np.ndarray, " k"]:
+    """Numbers of motions that differ from all better ones, best first."""
+    spacing = common_spacing(x, y)
+    centers = motions[:, :3, :3] @ x.points.mean(0) + motions[:, :3, 3]
+    origins = np.einsum("gji,gj->gi", motions[:, :3, :3], y.points.mean(0) - motions[:, :3, 3])
+    kept: list[int] = []
+    for i in np.argsort(-score, kind="stable"):
+        trace = np.einsum("kij,ij->k", motions[kept, :3, :3], motions[i, :3, :3])
+        turn = np.arccos(np.clip((trace - 1) / 2, -1, 1))
+        shift = (
+            np.linalg.norm(centers[kept] - centers[i], axis=1)
+            + np.linalg.norm(origins[kept] - origins[i], axis=1)
+        ) / 2
+        if not ((turn < wider * SAME_TURN) & (shift < wider * SAME_SHIFT * spacing)).any():
+            kept.append(int(i))
+            if len(kept) == most:
+                break
+    return np.array(kept, dtype=np.int64)
+
+
+def _spread(border: Border, most: int) -> Int64[np.ndarray, " a"]:
+    return farthest_points(border.points, min(most, len(border)))
+
+
+def _nearest(border: Border, points: Float64[np.ndarray, "g m 3"]) -> Int64[np.ndarray, "g m"]:
+    assert border.tree is not None
+    index, _ = border.tree.batch_knn_search(points.reshape(-1, 3), 1)
+    return index.view(np.int64)[:, 0].reshape(points.shape[:2])
+
+
+def _frame_motions(
+    x: Border, y: Border, rows_x: Int64[np.ndarray, " a"], rows_y: Int64[np.ndarray, " b"]
+) -> Motions:
+    """The motions that lay the frame of a border point of one piece onto that of the other."""
+    frames_x, frames_y = (
+        np.stack([border.tangents[rows], border.normals[rows], border.outward[rows]], axis=2)
+        for border, rows in ((x, rows_x), (y, rows_y))
+    )
+    found = []
+    for flip in FLIPS:
+        motions = np.zeros((len(rows_x), len(rows_y), 4, 4))
+        motions[..., 3, 3] = 1
+        rotation = np.einsum("bik,kl,ajl->abij", frames_y, flip, frames_x)
+        motions[..., :3, :3] = rotation
+        motions[..., :3, 3] = y.points[rows_y] - np.einsum("abij,aj->abi", rotation, x.points[rows_x])
+        found.append(motions.reshape(-1, 4, 4))
+    return np.concatenate(found)
+
+
+def _steps(met: Met, width: float, spacing: float) -> Motions:
+    r"""The motions D that lessen the weighted squares of what separates the borders.
+
+    Of p − q what lies across the surface and across the border, and of the directions what turns them apart;
+    distances along the border hardly count. As in symmetric ICP, p turns by ω/2 and q by −ω/2, so that a swap
+    inverts D exactly.
+    """
+    weight = met.share * np.clip(met.alignment, 0.05, 1) / np.square(1 + met.squared / width**2)
+    weight = weight / weight.sum(1, keepdims=True)
+    middle = (met.p + met.q) / 2
+    center = np.einsum("gm,gmi->gi", weight, middle)
+    arm, gap = middle - center[:, None], met.p - met.q
+    normal, outward = (met.normal_p + met.normal_q) / 2, (met.outward_p - met.outward_q) / 2
+    a, b = np.zeros((len(weight), 6, 6)), np.zeros((len(weight), 6))
+    sigma = np.array([ACROSS, OUT, ALONG]) * spacing
+    for direction, size in ((normal, sigma[0]), (outward, sigma[1])):
+        rows = np.concatenate([np.cross(arm, direction), direction], axis=2)
+        residual = np.einsum("gmi,gmi->gm", direction, gap)
+        scaled = (weight / size**2)[:, :, None] * rows
+        a += scaled.swapaxes(1, 2) @ rows
+        b += np.einsum("gmi,gm->gi", scaled, residual)
+    for axis in np.eye(3):  # every direction, weakly
+        direction = np.broadcast_to(axis, arm.shape)
+        rows = np.concatenate([np.cross(arm, direction), direction], axis=2)
+        scaled = (weight / sigma[2] ** 2)[:, :, None] * rows
+        a += scaled.swapaxes(1, 2) @ rows
+        b += np.einsum("gmi,gm->gi", scaled, gap @ axis)
+    for mean, off in ((normal, met.normal_p - met.normal_q), (outward, met.outward_p + met.outward_q)):
+        # turning p by ω changes off by ω × mean; the squares are |off + ω × mean|²
+        size = (weight / TURNED**2)[:, :, None]
+        square = np.square(mean).sum(2)[:, :, None, None] * np.eye(3) - mean[:, :, :, None] * mean[:, :, None]
+        a[:, :3, :3] += (size[:, :, :, None] * square).sum(1)
+        b[:, :3] += (size * np.cross(mean, off)).sum(1)
+    a += DAMPING * np.trace(a, axis1=1, axis2=2)[:, None, None] / 6 * np.eye(6)
+    solved = -np.linalg.solve(a, b[:, :, None])[:, :, 0]
+    turn, half = Rotation.from_rotvec(solved[:, :3]).as_matrix(), solved[:, 3:] / 2
+    steps = np.zeros((len(weight), 4, 4))
+    steps[:, 3, 3] = 1
+    steps[:, :3, :3] = turn
+    steps[:, :3, 3] = center + half + np.einsum("gij,gj->gi", turn, half - center)
+    return steps

@@ -1,0 +1,272 @@
+"""How likely each finished motion is right: numbers that no law changes, and a small calibrated network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64
+from scipy.special import expit
+
+from bitr.assembly.finish import METHODS, Candidates, gaps
+from bitr.assembly.propose import Motions, Proposals
+from bitr.assembly.sample import Sampled
+from bitr.assembly.seam import Met, closeness, meet
+from bitr.errors import InputError
+from bitr.refine.frame import moved, moved_back
+from bitr.refine.overlap import overlaps
+from bitr.refine.surface import Surface, common_noise, common_spacing
+
+TIGHT, LOOSE = 1.2, 2.5
+"""Spacings within which border points meet, strictly and generously."""
+AIR = 3.0
+"""Spacings from the other piece beyond which a border point hangs in the air."""
+
+NAMES = (
+    "overlap_larger",
+    "overlap_smaller",
+    "overlap_residual",
+    "firmness",
+    "seam",
+    "seam_tight",
+    "seam_smaller",
+    "seam_larger",
+    "seam_residual",
+    "border_same",
+    "border_on",
+    "border_air",
+    "border_air_smaller",
+    "crossing",
+    "gap",
+    "support",
+    "support_share",
+    "model_share",
+    "model_turn",
+    "turned",
+    "shifted",
+    "seam_margin",
+    "overlap_margin",
+    "border_smaller",
+    "border_larger",
+    "noise",
+    "balance",
+    "singular_gap",
+    *(f"is_{name}" for name in METHODS),
+    "is_copy",
+    "is_given",
+)
+"""What each number is stands in docs/engine.md."""
+
+Evidence = Float64[np.ndarray, "g f"]
+
+
+def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> Evidence:
+    """One row of numbers for each candidate, in the order of ``NAMES``.
+
+    None of them changes when the pieces are moved, scaled or swapped.
+    """
+    x, y, poses = sampled.source, sampled.reference, candidates.poses
+    rows: dict[str, Float64[np.ndarray, " g"]] = {}
+    common = [overlaps(x, y, pose) for pose in poses]
+    rows["overlap_larger"] = np.array([o.larger for o in common])
+    rows["overlap_smaller"] = np.array([o.smaller for o in common])
+    rows["overlap_residual"] = np.array([o.residual for o in common])
+    rows["firmness"] = np.log10(np.array([o.firmness for o in common]) + 1e-4)
+    rows |= _border_numbers(x, y, poses)
+    rows |= _surface_numbers(x, y, poses)
+    support = proposals.correspondences.support(poses)
+    rows["support"] = np.log1p(support)
+    rows["support_share"] = support / max(1.0, len(proposals.correspondences.source))
+    near = np.stack([gaps(proposals.model, pose) for pose in poses])
+    rows["model_share"] = (np.clip(1 - np.square(near / 2), 0, None) * proposals.share).sum(1)
+    rows["model_turn"] = np.log10(1 + np.degrees(_turns(poses, proposals.model).min(1)))
+    own = np.array([_turns(a[None], b[None])[0, 0] for a, b in zip(poses, candidates.starts, strict=True)])
+    rows["turned"] = np.log10(1 + np.degrees(own))
+    rows["shifted"] = np.linalg.norm(poses[:, :3, 3] - candidates.starts[:, :3, 3], axis=1)
+    rows["seam_margin"] = _margin(poses, rows["seam"])
+    rows["overlap_margin"] = _margin(poses, rows["overlap_larger"])
+    shares = sorted(len(side.border) / len(side.points) for side in (x, y))
+    constant = {
+        "border_smaller": shares[0],
+        "border_larger": shares[1],
+        "noise": common_noise(x, y) / common_spacing(x, y),
+        "balance": _balance(x, y),
+        "singular_gap": float(proposals.solution.singular_gap[0]),
+    }
+    rows |= {name: np.full(len(poses), value) for name, value in constant.items()}
+    for name in METHODS:
+        rows[f"is_{name}"] = np.array([method == name for method in candidates.methods], dtype=np.float64)
+    rows["is_copy"] = np.array([origin == "copy" for origin in candidates.origins], dtype=np.float64)
+    rows["is_given"] = np.array([origin == "given" for origin in candidates.origins], dtype=np.float64)
+    return np.stack([rows[name] for name in NAMES], axis=1)
+
+
+def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
+    """How the borders of both pieces lie: on each other, on the other's surface, or in the air."""
+    zero = np.zeros(len(poses))
+    names = ("seam", "seam_tight", "seam_smaller", "seam_larger", "seam_residual", "border_same")
+    if not len(x.border) or not len(y.border):
+        found = dict.fromkeys(names, zero)
+    else:
+        spacing = common_spacing(x, y)
+        met = meet(x.border, y.border, poses)
+        near = met.squared < (LOOSE * spacing) ** 2
+        agree = np.einsum("gmi,gmi->gm", met.normal_p, met.normal_q) > 0.5
+        oppose = -np.einsum("gmi,gmi->gm", met.outward_p, met.outward_q)
+        meets = near & agree & (oppose > 0.3)
+        sides = meets[:, : len(x.border)].mean(1), meets[:, len(x.border) :].mean(1)
+        found = {
+            "seam": closeness(met, LOOSE * spacing),
+            "seam_tight": closeness(met, TIGHT * spacing),
+            "seam_smaller": np.minimum(*sides),
+            "seam_larger": np.maximum(*sides),
+            "seam_residual": _residual(met, meets) / spacing,
+            "border_same": (near & agree & (oppose < -0.3)) @ met.share,
+        }
+    return found | _border_places(x, y, poses)
+
+
+def _residual(met: Met, meets: Bool[np.ndarray, "g m"]) -> Float64[np.ndarray, " g"]:
+    """Root mean square distance across the surface, where borders meet."""
+    normal = (met.normal_p + met.normal_q) / 2
+    off = np.square(np.einsum("gmi,gmi->gm", met.p - met.q, normal))
+    return np.sqrt((off * meets).sum(1) / np.maximum(meets.sum(1), 1))
+
+
+def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
+    spacing, on, air = common_spacing(x, y), [], []
+    for pose in poses:
+        sides = []
+        for border, other, points, turn in (
+            (x.border, y, moved(x.border.points, pose), pose[:3, :3]),
+            (y.border, x, moved_back(y.border.points, pose), pose[:3, :3].T),
+        ):
+            if not len(border):
+                sides.append((0.0, 0.0))
+                continue
+            rows = other.nearest(points)
+            away = np.linalg.norm(other.points[rows] - points, axis=1)
+            alike = np.abs(np.einsum("ni,ni->n", border.normals @ turn.T, other.normals[rows]))
+            lies = other.interior[rows] & (away < 1.5 * spacing) & (alike > 0.7)
+            sides.append((float(lies.mean()), float((away > AIR * spacing).mean())))
+        on.append((sides[0][0] + sides[1][0]) / 2)
+        air.append(sorted((sides[0][1], sides[1][1])))
+    return {
+        "border_on": np.array(on),
+        "border_air": np.array(air).mean(1),
+        "border_air_smaller": np.array(air)[:, 0],
+    }
+
+
+def _surface_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
+    """How much the surfaces cross each other, and how far apart they are at the nearest."""
+    spacing, crossing, gap = common_spacing(x, y), [], []
+    for pose in poses:
+        p, back = moved(x.points, pose), moved_back(y.points, pose)
+        to_y, to_x = y.nearest(p), x.nearest(back)
+        normals = x.normals @ pose[:3, :3].T
+        away = np.linalg.norm(p - y.points[to_y], axis=1), np.linalg.norm(back - x.points[to_x], axis=1)
+        alike = (
+            np.abs(np.einsum("ni,ni->n", normals, y.normals[to_y])),
+            np.abs(np.einsum("ni,ni->n", normals[to_x], y.normals)),
+        )
+        inside = x.interior & y.interior[to_y], y.interior & x.interior[to_x]
+        share = [
+            float((i & (a < spacing) & (c < 0.6)).mean()) for i, a, c in zip(inside, away, alike, strict=True)
+        ]
+        crossing.append(sum(share) / 2)
+        gap.append(np.sort(np.concatenate(away))[: max(1, (len(p) + len(back)) // 100)].mean() / spacing)
+    return {"crossing": np.array(crossing), "gap": np.log1p(np.array(gap))}
+
+
+def _turns(a: Motions, b: Motions) -> Float64[np.ndarray, "g h"]:
+    trace = np.einsum("gij,hij->gh", a[:, :3, :3], b[:, :3, :3])
+    return np.arccos(np.clip((trace - 1) / 2, -1, 1))
+
+
+def _margin(poses: Motions, score: Float64[np.ndarray, " g"]) -> Float64[np.ndarray, " g"]:
+    """How much better each is than the best that differs from it."""
+    found = []
+    for pose, own in zip(poses, score, strict=True):
+        other = score[gaps(poses, pose) > 1]
+        found.append(own - (other.max() if len(other) else 0.0))
+    return np.array(found)
+
+
+def _balance(x: Surface, y: Surface) -> float:
+    sizes = [float(np.sqrt(np.square(side.points - side.points.mean(0)).sum(1).mean())) for side in (x, y)]
+    return min(sizes) / max(sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Verifier:
+    """A network with one hidden layer that ranks candidates, and the map that makes its best a confidence."""
+
+    low: Float64[np.ndarray, " f"]
+    high: Float64[np.ndarray, " f"]
+    """Range of each number on the pairs it was fitted on; values outside count as the end."""
+    hidden: Float64[np.ndarray, "f h"]
+    hidden_bias: Float64[np.ndarray, " h"]
+    last: Float64[np.ndarray, " h"]
+    last_bias: float
+    calibration: Float64[np.ndarray, " 3"]
+    """Confidence of the best: bias, weight of its logit, weight of the best logit that differs from it."""
+    origin: Mapping[str, Any]
+    """The pairs it was fitted on, and what it reached."""
+
+    def scores(self, rows: Evidence) -> Float64[np.ndarray, " g"]:
+        """A logit for each candidate."""
+        seen = (
+            2 * (np.clip(rows, self.low, self.high) - self.low) / np.maximum(self.high - self.low, 1e-9) - 1
+        )
+        return np.tanh(seen @ self.hidden + self.hidden_bias) @ self.last + self.last_bias
+
+    def confidence(self, best: float, other: float | None) -> float:
+        """The chance that the best candidate is right, given its score and that of the next different one."""
+        bias, own, next_ = self.calibration
+        second = RUNNER_UP if other is None else max(other, RUNNER_UP)
+        return float(expit(bias + own * best + next_ * (second - RUNNER_UP)))
+
+    def to_dict(self) -> dict[str, Any]:
+        arrays = ("hidden", "hidden_bias", "last", "calibration")
+        return {
+            "names": list(NAMES),
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "last_bias": self.last_bias,
+            "origin": dict(self.origin),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Verifier:
+        """The inverse of ``to_dict``; what does not fit raises."""
+        if tuple(values["names"]) != NAMES:
+            raise InputError("the verifier inside is for other evidence than this version has; fit it again")
+        arrays = {
+            name: np.array(values[name], dtype=np.float64)
+            for name in ("low", "high", "hidden", "hidden_bias", "last", "calibration")
+        }
+        width = arrays["hidden"].shape[-1]
+        shapes = {"low": (len(NAMES),), "high": (len(NAMES),), "hidden": (len(NAMES), width)}
+        shapes |= {"hidden_bias": (width,), "last": (width,), "calibration": (3,)}
+        for name, shape in shapes.items():
+            if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+                raise InputError(f"the verifier inside is damaged: {name} is not {shape} finite numbers")
+        return cls(**arrays, last_bias=float(values["last_bias"]), origin=dict(values["origin"]))
+
+
+RUNNER_UP = -4.0
+"""A second candidate with a lower score casts no doubt on the first."""
+
+
+@cache
+def shipped_verifier() -> Verifier:
+    """The verifier that comes with bitr, for weights without one of their own."""
+    text = (resources.files("bitr") / "weights" / "verifier.json").read_text(encoding="utf-8")
+    return Verifier.from_dict(json.loads(text))

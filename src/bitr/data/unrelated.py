@@ -1,0 +1,130 @@
+"""Pairs that do not belong together: what a program should say of them is that they do not fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from bitr.data.generated.config import ShapesConfig
+from bitr.data.generated.dataset import MIXES, shapes, solids
+from bitr.data.indoor import GRID, SHIFT, scenes
+from bitr.data.indoor import INFO as INDOOR
+from bitr.data.info import DatasetInfo
+from bitr.data.openshapes import INFO as OPENSHAPES
+from bitr.data.openshapes import Drawn, drawn
+from bitr.data.pair import AssemblyPair
+from bitr.data.pairs import Make, Pairs
+from bitr.data.scans import Places
+from bitr.data.splits import SPLITS
+from bitr.data.transforms import assembled, move_randomly, sample_grid
+from bitr.errors import InputError
+from bitr.io import Geometry
+
+NAME = "unrelated"
+KINDS = ("open", "generated", "rooms", "mixed")
+"""Halves of two open shapes, of two generated shapes, fragments of two scenes, and half of a generated with
+half of an open shape; in turn."""
+COUNTS = {"train": 100_000, "val": 200, "test": 100}
+"""Pairs; for training only a name for an epoch."""
+HALVES = ("cut", "crop")
+"""Options of ``shapes`` and ``openshapes``: what either side is a half of."""
+RATIO = 1.35
+"""The source's size over the reference's is drawn between its inverse and it."""
+CANDIDATES = 12
+"""Fragments of the other scene, of which the one most like the first in size is taken."""
+
+Sides = tuple[Geometry, Geometry]
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    split: str
+    open: tuple[Drawn, ...]
+    """With one entry for each of ``HALVES``, as the next."""
+    generated: tuple[Make, ...]
+    count: int
+    """Of generated shapes."""
+    rooms: Places
+    other_rooms: Places
+
+    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
+        kind = KINDS[i % len(KINDS)]
+        id = f"{self.split}/{i}/{kind}"
+        if kind == "rooms":
+            pair = move_randomly(assembled(*self.two_rooms(rng), id, unit="m"), rng, SHIFT)
+        else:
+            pair = move_randomly(assembled(*self.two_shapes(kind, rng), id), rng)
+        return replace(pair, ref_from_src=np.eye(4), related=False)
+
+    def two_shapes(self, kind: str, rng: np.random.Generator) -> Sides:
+        """Halves of two shapes, cut alike and of similar sizes."""
+        half = int(rng.integers(len(HALVES)))
+        make_open, make_generated = self.open[half], self.generated[half]
+        if kind == "open":
+            first, second = _two_families(make_open, rng)
+            source, reference = make_open(first, rng).source, make_open(second, rng).reference
+        elif kind == "generated":
+            first, second = (int(n) for n in rng.choice(self.count, 2, replace=False))
+            source, reference = make_generated(first, rng).source, make_generated(second, rng).reference
+        else:
+            source = make_generated(int(rng.integers(self.count)), rng).source
+            reference = make_open(int(rng.integers(len(make_open.objects))), rng).reference
+            source, reference = (source, reference) if rng.random() < 0.5 else (reference, source)
+        ratio = RATIO ** rng.uniform(-1, 1)
+        factor = ratio * _size(reference) / _size(source)
+        return replace(source, points=factor * source.points), reference
+
+    def two_rooms(self, rng: np.random.Generator) -> Sides:
+        """Fragments of two scenes of similar size, not scaled: all have the same grid, in metres."""
+        place = str(rng.choice(sorted(self.rooms)))
+        other = str(rng.choice(sorted(name for name in self.other_rooms if name != place)))
+        own, others = self.rooms[place], self.other_rooms[other]
+        first = sample_grid(own[int(rng.integers(len(own)))].load(), GRID)
+        rows = rng.permutation(len(others))[:CANDIDATES]
+        found = [sample_grid(others[int(row)].load(), GRID) for row in rows]
+        second = min(found, key=lambda piece: abs(np.log(_size(piece) / _size(first))))
+        return (first, second) if rng.random() < 0.5 else (second, first)
+
+
+def _two_families(make: Drawn, rng: np.random.Generator) -> tuple[int, int]:
+    """Numbers of two objects whose names are not of one family."""
+    first = int(rng.integers(len(make.objects)))
+    others = [n for n in range(len(make.objects)) if make.family(n) != make.family(first)]
+    return first, int(rng.choice(others))
+
+
+def _size(piece: Geometry) -> float:
+    return float(np.linalg.norm(piece.points - piece.points.mean(axis=0), axis=1).max())
+
+
+def _open(split: str, root: Path | None, seed: int) -> Pairs:
+    configs = [MIXES[half][0] for half in HALVES]
+    rooms = scenes(root, split)
+    # validation and test have one scene each: its fragments are paired with those to train with
+    others = rooms if len(rooms) > 1 else scenes(root, "train")
+    if not rooms or len({*rooms, *others}) < 2:
+        names = ", ".join(sorted({*rooms, *others})) or "none"
+        raise InputError(f"{NAME}: the scenes of {split} are {names}, expected two or more")
+    made = _Drawn(
+        split,
+        tuple(drawn(split, root, config) for config in configs),
+        tuple(shapes(split, root, config=config).make for config in configs),
+        solids(split, ShapesConfig()),
+        rooms,
+        others,
+    )
+    return Pairs(NAME, split, seed, made, range(COUNTS[split]))
+
+
+INFO = DatasetInfo(
+    name=NAME,
+    title="pieces that do not belong together: halves of different shapes, fragments of different rooms",
+    section="",
+    licence="those of openshapes and indoor",
+    source=f"openshapes ({OPENSHAPES.source}) and indoor ({INDOOR.source})",
+    splits=SPLITS,
+    present=lambda root: OPENSHAPES.present(root) and INDOOR.present(root),
+    open=_open,
+)
