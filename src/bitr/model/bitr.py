@@ -77,7 +77,7 @@ class BITR(nn.Module):
         self.extract = network(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
         self.dense = DenseHead(self.extract.rep_out) if self.config.dense else None
-        self.score = ScoreNetwork(self.config) if self.config.num_modes > 1 else None
+        self.score = ScoreNetwork(self.config, self.extract.rep_out) if self.config.num_modes > 1 else None
 
     def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
         """The pose, in the precision of the inputs; differentiable in points and weights."""
@@ -116,7 +116,7 @@ class BITR(nn.Module):
             score, spread = gap.new_zeros(gap.shape), torch.full_like(gap, SPREAD)
             if self.score is not None and dense[0] is not None and dense[1] is not None:
                 scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
-                sides = contacts(x, dense[0]), contacts(y, dense[1])
+                sides = contacts(x, dense[0], x_key.at_points), contacts(y, dense[1], y_key.at_points)
                 score, spread = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
         place = torch.arange(gap.shape[1], device=gap.device).expand(gap.shape)
         return Proposed(Heads(pose, score, gap, votes, place, spread), x_key, y_key, dense)
