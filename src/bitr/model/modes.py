@@ -14,6 +14,9 @@ from bitr.model.dense import Contacts
 from bitr.model.projection import Unprojected
 
 HIDDEN = 64
+FIRST_SIZE, FIRST_TRUST = 0.1, 3.0
+"""Before training the score is mainly the singular gap: of random heads the best determined one is taken,
+which rounding disturbs least."""
 SPREAD = 0.3
 """Of the place, before training or where no likelihood was learned."""
 FAR = 1e6
@@ -74,7 +77,11 @@ class ScoreNetwork(nn.Module):
         self.of_head = nn.Linear(2 * keys + NUM_NUMBERS, HIDDEN)
         self.own = nn.Parameter(0.1 * torch.randn(config.num_modes, HIDDEN))
         out = 2 if config.spread else 1
-        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, out))
+        last = nn.Linear(HIDDEN, out)
+        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), last)
+        self.trust = nn.Parameter(torch.tensor(FIRST_TRUST))
+        with torch.no_grad():
+            last.weight.mul_(FIRST_SIZE)
 
     def forward(
         self,
@@ -92,6 +99,7 @@ class ScoreNetwork(nn.Module):
         g = Rigid(pose.rotation.detach().to(numbers.dtype), pose.translation.detach().to(numbers.dtype))
         hidden = hidden + self.meeting(g, x, y) + self.meeting(g.inverse(), y, x)
         score, *more = self.network(hidden).to(scalars.dtype).unbind(-1)
+        score = score + self.trust * gap.to(score)
         return score, SPREAD * more[0].exp() if more else torch.full_like(score, SPREAD)
 
 
