@@ -13,7 +13,12 @@ from bitr.model.config import BITRConfig
 from bitr.model.dense import Contacts
 from bitr.model.projection import Unprojected
 
-HIDDEN = 64
+HIDDEN, PAIRED = 64, 32
+"""Width of the score network, and of the part that compares two points."""
+NUM_NUMBERS = 8
+"""Of ``evidence`` that are not of single key points."""
+REACH = 0.1
+"""Distance at which a point hardly meets another, in units of the pair's size."""
 FIRST_SIZE, FIRST_TRUST = 0.1, 3.0
 """Before training the score is mainly the singular gap: of random heads the best determined one is taken,
 which rounding disturbs least."""
@@ -132,12 +137,6 @@ class Meeting(nn.Module):
         pairs = nn.functional.silu(own + other + self.aligned((turned * vectors).mean(-2)))
         weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None, :, None]
         return self.out((weight * pairs).sum(2)) / 2
-
-
-PAIRED = 32
-REACH = 0.1
-"""Distance at which a point hardly meets another, in units of the pair's size."""
-NUM_NUMBERS = 8
 
 
 @torch.no_grad()
