@@ -70,6 +70,11 @@ class LossConfig:
     """Of the penalty on key points that come closer than ``spread_reach``."""
     spread_reach: float = 0.1
 
+    @property
+    def uses_all(self) -> bool:
+        """Whether every output of the model has a part in the loss."""
+        return self.compare == "likelihood" and min(self.contact_weight, self.vector_weight) > 0
+
 
 @dataclass(frozen=True)
 class OptimizerConfig:
