@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bitr.assembly.assemble import assemble_geometries
+from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
-from bitr.assembly.assemble import Settings
 from bitr.data.poses import inverse
 from bitr.errors import InputError
 from bitr.io import Geometry
