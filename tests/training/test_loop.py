@@ -94,8 +94,8 @@ def objective_with(monkeypatch, change):
     """Changes what the model that is trained makes of a batch: ``change(errors, batch, model)``."""
 
     class Changed(Objective):
-        def forward(self, batch):
-            errors = super().forward(batch)
+        def forward(self, batch, done=1.0):
+            errors = super().forward(batch, done)
             return change(errors, batch, self.model) if self.model.training else errors
 
     monkeypatch.setattr("bitr.training.trainer.Objective", Changed)
@@ -297,7 +297,9 @@ def scripted(monkeypatch, losses, quick=True):
     if quick:
         done = Step(torch.ones(4, dtype=torch.float64), 1.0, taken=True, stop=False)
         monkeypatch.setattr(Trainer, "step", lambda self, batch, number, stop: done)
-    monkeypatch.setattr(HeldOut, "errors", lambda self, objective: Validation(next(found), 1.0, 2.0, 3.0))
+    monkeypatch.setattr(
+        HeldOut, "errors", lambda self, objective: Validation(next(found), 1.0, 2.0, 3.0, 1.0)
+    )
 
 
 def test_the_best_weights_are_those_of_the_best_validation(tmp_path, settings, monkeypatch):

@@ -24,6 +24,7 @@ LAWFUL = {
     "spread": LossConfig(spread_weight=0.7, spread_reach=2.0),
     "pose": POSE,
     "unprojected": UNPROJECTED,
+    "likelihood": LossConfig(compare="likelihood"),
 }
 
 
@@ -220,7 +221,9 @@ def heads_of(truth: Rigid, turns: list[Rigid]) -> Solution:
     anchor = torch.zeros(1, len(turns), 1, 3, dtype=torch.float64)
     votes = Unprojected(rotation[:, :, None], anchor, anchor + translation[:, :, None])
     zeros = torch.zeros(1, len(turns), dtype=torch.float64)
-    heads = Heads(Rigid(rotation, translation), zeros, zeros, votes, torch.arange(len(turns))[None])
+    heads = Heads(
+        Rigid(rotation, translation), zeros, zeros, votes, torch.arange(len(turns))[None], zeros + 0.3
+    )
     return replace(solution(poses[0], votes=votes), heads=heads)
 
 

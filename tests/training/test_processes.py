@@ -20,7 +20,7 @@ def test_alone_every_method_is_the_identity():
         assert group.sum(values) is values
         assert group.from_leader(b"x") == b"x"
         module = torch.nn.Linear(1, 1)
-        assert group.parallel(module) is module
+        assert group.parallel(module, all_used=True) is module
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap
 from bitr.layers.precision import full_precision
 from bitr.model.config import BITRConfig
 from bitr.model.dense import Dense, DenseHead, contacts
+from bitr.model.distribution import log_density, sample_heads
 from bitr.model.inputs import Frame, as_cloud, centered, check_pair
 from bitr.model.keypoints import KeyPointNetwork, KeyPoints
 from bitr.model.merge import merge, merged_rep
-from bitr.model.modes import Heads, ScoreNetwork
+from bitr.model.modes import SPREAD, Heads, ScoreNetwork
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
 from bitr.model.wide import WideKeyPointNetwork
@@ -76,7 +77,7 @@ class BITR(nn.Module):
         self.extract = network(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
         self.dense = DenseHead(self.extract.rep_out) if self.config.dense else None
-        self.score = ScoreNetwork(self.config) if self.config.num_modes > 1 else None
+        self.score = ScoreNetwork(self.config, self.extract.rep_out) if self.config.num_modes > 1 else None
 
     def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
         """The pose, in the precision of the inputs; differentiable in points and weights."""
@@ -112,13 +113,44 @@ class BITR(nn.Module):
         with full_precision(x_key.points.device):  # so few points that rounding would save nothing
             field = self.transform(*merge(x_key, y_key))
             pose, gap, votes = project(field, x_key.points, y_key.points, nearest)
-            score = gap.new_zeros(gap.shape)
+            score, spread = gap.new_zeros(gap.shape), torch.full_like(gap, SPREAD)
             if self.score is not None and dense[0] is not None and dense[1] is not None:
                 scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
-                sides = contacts(x, dense[0]), contacts(y, dense[1])
-                score = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
+                sides = contacts(x, dense[0], x_key.at_points), contacts(y, dense[1], y_key.at_points)
+                score, spread = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
         place = torch.arange(gap.shape[1], device=gap.device).expand(gap.shape)
-        return Proposed(Heads(pose, score, gap, votes, place), x_key, y_key, dense)
+        return Proposed(Heads(pose, score, gap, votes, place, spread), x_key, y_key, dense)
+
+    def log_likelihood(
+        self, pose: Rigid, source: Cloud | Tensor, reference: Cloud | Tensor
+    ) -> Float[Tensor, " b"]:
+        """log p(pose | X, Y) of the mixture of heads, one pose for each pair; it keeps all laws.
+
+        With respect to uniform rotations, and to volume in units of the pair's size cubed.
+        """
+        heads, unit = self._heads_and_unit(source, reference)
+        each = log_density(heads, pose.to(heads.pose.rotation.dtype), unit)
+        return (heads.log_weight.to(each.dtype) + each).logsumexp(1)
+
+    @torch.no_grad()
+    def sample(
+        self,
+        source: Cloud | Tensor,
+        reference: Cloud | Tensor,
+        n: int,
+        generator: torch.Generator | None = None,
+    ) -> Rigid:
+        """``n`` poses of each pair, (b, n), drawn from the same mixture."""
+        heads, unit = self._heads_and_unit(source, reference)
+        return sample_heads(heads, unit, n, generator or torch.Generator().manual_seed(0))
+
+    def _heads_and_unit(
+        self, source: Cloud | Tensor, reference: Cloud | Tensor
+    ) -> tuple[Heads, Float[Tensor, " b"]]:
+        heads = self.solve(source, reference).heads
+        assert heads is not None
+        frame = centered(as_cloud(source, "source"), as_cloud(reference, "reference"), with_unit=True)[2]
+        return heads, frame.unit.to(heads.pose.rotation.dtype)
 
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
         """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.11).

@@ -23,7 +23,7 @@ LIMITS = {
 }
 """Far beyond what is of use, and below what a damaged file could ask for."""
 
-BEFORE = {"offset": False, "dense": False, "num_modes": 1}
+BEFORE = {"offset": False, "dense": False, "num_modes": 1, "spread": False}
 """What a checkpoint that does not name these settings was made with: it is older than they are."""
 
 
@@ -59,6 +59,8 @@ class BITRConfig:
     """At each point, what it says of the assembled whole: contact, its nearest point there, the centre."""
     num_modes: int = 4
     """How many poses the model holds possible, each with a score."""
+    spread: bool = True
+    """Scores come with how well the place is known, which a likelihood learns; else it is a constant."""
     normals: bool = False
     colors: bool = False
     swap: bool = True

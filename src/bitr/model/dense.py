@@ -69,9 +69,12 @@ class Contacts:
     weight: Float[Tensor, "b p"]
     center: Float[Tensor, "b 1 3"]
     """Of the whole, as the points of the cloud say in the mean."""
+    scalars: Float[Tensor, "b p c"]
+    vectors: Float[Tensor, "b p 3 c"]
+    """Φ_E's features at the points."""
 
 
-def contacts(cloud: Cloud, dense: Dense) -> Contacts:
+def contacts(cloud: Cloud, dense: Dense, field: Field) -> Contacts:
     """Chosen by their logits, which move with nothing: the choice moves with the cloud."""
     logits = dense.contact if cloud.mask is None else dense.contact.masked_fill(~cloud.mask, -torch.inf)
     top, rows = logits.topk(min(NUM_CONTACTS, logits.shape[1]), dim=1)
@@ -83,4 +86,9 @@ def contacts(cloud: Cloud, dense: Dense) -> Contacts:
     else:
         real = cloud.mask[..., None].to(centers)
         center = (centers * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
-    return Contacts(points, points + dense.to_other.gather(1, index), top.sigmoid(), center)
+    scalars, vectors = (
+        values.gather(1, rows[..., None, None].expand(-1, -1, *values.shape[2:]))
+        for values in (field[0, 0], field[1, 0])
+    )
+    expected = points + dense.to_other.gather(1, index)
+    return Contacts(points, expected, top.sigmoid(), center, scalars[:, :, 0], vectors)

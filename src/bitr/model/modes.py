@@ -8,12 +8,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bitr.groups import Rigid
+from bitr.groups import Rep, Rigid
 from bitr.model.config import BITRConfig
 from bitr.model.dense import Contacts
 from bitr.model.projection import Unprojected
 
-HIDDEN = 64
+HIDDEN, PAIRED = 64, 32
+"""Width of the score network, and of the part that compares two points."""
+NUM_NUMBERS = 8
+"""Of ``evidence`` that are not of single key points."""
+REACH = 0.1
+"""Distance at which a point hardly meets another, in units of the pair's size."""
+FIRST_SIZE, FIRST_TRUST = 0.1, 3.0
+"""Before training the score is mainly the singular gap: of random heads the best determined one is taken,
+which rounding disturbs least."""
+SPREAD = 0.3
+"""Of the place, before training or where no likelihood was learned."""
 FAR = 1e6
 """Beyond any distance, in units of the pair's size."""
 
@@ -31,6 +41,8 @@ class Heads:
     """(b, k, l): what each key point says of rotation and anchors."""
     place: Int[Tensor, "b k"]
     """Which of the model's outputs each one is."""
+    spread: Float[Tensor, "b k"]
+    """Standard deviation of the place along each axis, in units of the pair's size."""
 
     @property
     def log_weight(self) -> Float[Tensor, "b k"]:
@@ -47,7 +59,7 @@ class Heads:
             of(self.votes.r_hat), of(self.votes.source_anchor), of(self.votes.reference_anchor)
         )
         pose = Rigid(of(self.pose.rotation), of(self.pose.translation))
-        return Heads(pose, of(self.score), of(self.singular_gap), votes, of(self.place))
+        return Heads(pose, of(self.score), of(self.singular_gap), votes, of(self.place), of(self.spread))
 
     def best_first(self) -> Heads:
         return self if self.score.shape[1] == 1 else self.taken(self.score.argsort(1, descending=True))
@@ -62,13 +74,19 @@ class ScoreNetwork(nn.Module):
     are: no score is made better by a change of the pose.
     """
 
-    def __init__(self, config: BITRConfig) -> None:
+    def __init__(self, config: BITRConfig, rep: Rep) -> None:
         super().__init__()
         keys = config.num_keypoints
+        self.meeting = Meeting(rep)
         self.of_pair = nn.Linear(keys * config.channels, HIDDEN)
         self.of_head = nn.Linear(2 * keys + NUM_NUMBERS, HIDDEN)
         self.own = nn.Parameter(0.1 * torch.randn(config.num_modes, HIDDEN))
-        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, 1))
+        out = 2 if config.spread else 1
+        last = nn.Linear(HIDDEN, out)
+        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), last)
+        self.trust = nn.Parameter(torch.tensor(FIRST_TRUST))
+        with torch.no_grad():
+            last.weight.mul_(FIRST_SIZE)
 
     def forward(
         self,
@@ -78,13 +96,47 @@ class ScoreNetwork(nn.Module):
         votes: Unprojected,
         keys: tuple[Float[Tensor, "b l 3"], Float[Tensor, "b l 3"]],
         sides: tuple[Contacts, Contacts],
-    ) -> Float[Tensor, "b k"]:
+    ) -> tuple[Float[Tensor, "b k"], Float[Tensor, "b k"]]:
+        """Scores and spreads."""
         numbers = evidence(pose, gap, votes, keys, sides).detach().to(scalars.dtype)
         hidden = self.of_pair(scalars.flatten(1))[:, None] + self.of_head(numbers) + self.own
-        return self.network(hidden)[..., 0].to(scalars.dtype)
+        x, y = sides
+        g = Rigid(pose.rotation.detach().to(numbers.dtype), pose.translation.detach().to(numbers.dtype))
+        hidden = hidden + self.meeting(g, x, y) + self.meeting(g.inverse(), y, x)
+        score, *more = self.network(hidden).to(scalars.dtype).unbind(-1)
+        score = score + self.trust * gap.to(score)
+        return score, SPREAD * more[0].exp() if more else torch.full_like(score, SPREAD)
 
 
-NUM_NUMBERS = 8
+class Meeting(nn.Module):
+    """Whether what meets belongs together: features of the contact points of one piece beside those of the
+    other piece where they come to lie.
+
+    Scalars are compared as they are, vectors by their inner products once the pose has turned them.
+    """
+
+    def __init__(self, rep: Rep) -> None:
+        super().__init__()
+        scalars, vectors = rep[0, 0], rep[1, 0]
+        self.own, self.other = nn.Linear(scalars + 1, PAIRED), nn.Linear(scalars, PAIRED, bias=False)
+        self.aligned = nn.Linear(vectors, PAIRED, bias=False)
+        self.out = nn.Linear(PAIRED, HIDDEN)
+
+    def forward(self, g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k h"]:
+        """``g`` takes x to y, for each head."""
+        hidden = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
+        target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
+        with torch.no_grad():
+            apart = torch.cdist(g.act(x.points[:, None]), target) + hidden
+            near = (-(apart / REACH).square()).softmax(-1)
+            distance = (near * apart).sum(-1, keepdim=True)
+        vectors = (near @ y.vectors.flatten(2)[:, None]).unflatten(-1, y.vectors.shape[2:])
+        turned = torch.einsum("bkij,bpjc->bkpic", g.rotation, x.vectors)
+        own = self.own(torch.cat([x.scalars[:, None].expand(-1, near.shape[1], -1, -1), distance], dim=-1))
+        other = near @ self.other(y.scalars)[:, None]
+        pairs = nn.functional.silu(own + other + self.aligned((turned * vectors).mean(-2)))
+        weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None, :, None]
+        return self.out((weight * pairs).sum(2)) / 2
 
 
 @torch.no_grad()
@@ -125,14 +177,14 @@ def _meeting(g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k 3"]:
     """How near the contact points of x come to y, as they lie and where they are expected.
 
     Weighted means over the points of x of the distance to the nearest point of y, of the same for the place
-    where the point expects y, and of the share that is nearer than a tenth of the pair's size.
+    where the point expects y, and of the share that is nearer than ``REACH``.
     """
     hidden = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
     weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None]
     target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
     nearest = (torch.cdist(g.act(x.points[:, None]), target) + hidden).amin(-1)
     expected = (torch.cdist(g.act(x.expected[:, None]), target) + hidden).amin(-1)
-    means = [nearest, expected, torch.exp(-(nearest / 0.1).square())]
+    means = [nearest, expected, torch.exp(-(nearest / REACH).square())]
     return torch.stack([(weight * each).sum(-1) for each in means], dim=-1)
 
 

@@ -52,9 +52,9 @@ class LossConfig:
     tell key points, points and scores what the truth says of them. Lengths are over the pair's size.
     """
 
-    compare: Literal["unprojected", "pose"] = "unprojected"
-    """What is compared with the truth: the pose, as in the paper, or r̂ and the anchors that it is made of,
-    whose gradient does not blow up where singular values come close."""
+    compare: Literal["likelihood", "unprojected", "pose"] = "likelihood"
+    """What is compared with the truth: the pose, as in the paper; r̂ and the anchors that it is made of, whose
+    gradient does not blow up where singular values come close; or the density that they are parameters of."""
     translation: Literal["displacement", "paper"] = "displacement"
     """Of poses: ``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
     translation_weight: float = 1.0
@@ -65,10 +65,15 @@ class LossConfig:
     vector_weight: float = 0.3
     """Of the squared errors of the vectors at each point, to the other piece and to the centre."""
     temperature: tuple[float, float] = (1.0, 0.5)
-    """Of the mixture of heads, at first and at last: the lower, the more the heads part."""
+    """Of unprojected heads, at first and at last: the lower, the more the heads part."""
     spread_weight: float = 0.0
     """Of the penalty on key points that come closer than ``spread_reach``."""
     spread_reach: float = 0.1
+
+    @property
+    def uses_all(self) -> bool:
+        """Whether every output of the model has a part in the loss."""
+        return self.compare == "likelihood" and min(self.contact_weight, self.vector_weight) > 0
 
 
 @dataclass(frozen=True)

@@ -50,12 +50,17 @@ class Group:
             value = box[0]
         return value
 
-    def parallel(self, module: nn.Module) -> nn.Module:
-        """The module with gradients averaged over all processes."""
+    def parallel(self, module: nn.Module, all_used: bool) -> nn.Module:
+        """The module with gradients averaged over all processes.
+
+        Unless ``all_used``, each step looks for parameters that have no gradient.
+        """
         if self.world == 1:
             return module
         return nn.parallel.DistributedDataParallel(
-            module, device_ids=[self.device] if self.device.type == "cuda" else None
+            module,
+            device_ids=[self.device] if self.device.type == "cuda" else None,
+            find_unused_parameters=not all_used,
         )
 
 

@@ -12,6 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from bitr.groups import Cloud, Rigid
 from bitr.model import Solution
 from bitr.model.dense import Dense
+from bitr.model.distribution import CONCENTRATION, log_density
 from bitr.model.modes import Heads
 from bitr.model.projection import Unprojected
 from bitr.training.config import LossConfig
@@ -40,8 +41,10 @@ def pose_loss(
     or r̂ becomes small. The best r̂ is the mean of what is possible, and short where much is.
     """
     unit = pair_size(source, reference)
-    parts = solution.unprojected if config.compare == "unprojected" else None
-    if parts is not None and solution.heads is not None:
+    parts = solution.unprojected if config.compare != "pose" else None
+    if config.compare == "likelihood" and solution.heads is not None:
+        loss = _negative_log_likelihood(solution.heads, truth, unit)
+    elif parts is not None and solution.heads is not None:
         loss = _heads_loss(solution.heads, truth, unit, config, done)
     elif parts is not None:
         loss = _unprojected_loss(parts, truth, unit, config)
@@ -90,6 +93,12 @@ def _heads_loss(
     each = _unprojected_loss(heads.votes.mean(), of_each, unit[:, None], config)
     temperature = _temperature(config, done)
     return -temperature * (heads.log_weight - each / temperature).logsumexp(1)
+
+
+def _negative_log_likelihood(heads: Heads, truth: Rigid, unit: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
+    """Of the truth under the model's density; in a unit in which r̂ has a gradient as large as elsewhere."""
+    each = log_density(heads, truth, unit)
+    return -(2 / CONCENTRATION) * (heads.log_weight.to(each.dtype) + each).logsumexp(1)
 
 
 def _temperature(config: LossConfig, done: float) -> float:

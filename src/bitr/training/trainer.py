@@ -43,7 +43,7 @@ class Trainer:
         objective = Objective(model, config.loss)
         if config.run.compile:
             objective.compile()
-        self.objective = group.parallel(objective)
+        self.objective = group.parallel(objective, config.loss.uses_all)
         self.averaged = Objective(self.parts.average, PLAIN)
 
     def step(self, batch: Batch, number: int, stop: bool) -> Step:
