@@ -143,6 +143,7 @@ def _farthest(points: Points, count: int, start: int) -> Int64[np.ndarray, " m"]
     """Farthest points from the ``start``-th farthest on: another start gives another sampling."""
     if start:
         count = min(count, max(int(FRESH * len(points)), MIN_POINTS))
+        start += 1  # the point farthest from the first finds the first again, and with it the same points
     if count >= len(points):
         return np.arange(len(points))
     return farthest_points(points, count, start)
