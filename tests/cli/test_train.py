@@ -26,7 +26,7 @@ from bitr.training.state import check
 from bitr.training.trainer import Trainer
 from tests.training.cases import assert_same_tensors, changed, checkpoints, config, weights, write_folder
 
-RECORD = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 1e-3, 2.0, 30.0, 0.25, 0)
+RECORD = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 60.0, 1e-3, 2.0, 30.0, 0.25, 0)
 
 
 @pytest.fixture(scope="module")
