@@ -28,7 +28,7 @@ the search for a common surface is not widened."""
 COPY = 1e-6
 """Root mean square distance, over the size, below which two clouds are copies of each other."""
 
-Motions = Float64[np.ndarray, "g 4 4"]
+Motions = Float64[np.ndarray, "_ 4 4"]
 
 log = logging.getLogger("bitr")
 
