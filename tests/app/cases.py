@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import trimesh
 
 from bitr import Rigid, save
 from bitr.data import bumpy_shape, cut
@@ -29,6 +30,15 @@ def two_pieces(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = torch.Generator().manual_seed(seed)
     x, y = cut(bumpy_shape(n, rng), 0.4, rng)
     return x.numpy(), y.numpy()
+
+
+def bumpy_mesh(seed: int) -> trimesh.Trimesh:
+    """A closed surface without symmetry."""
+    mesh = trimesh.creation.icosphere(subdivisions=3)
+    rng = np.random.default_rng(seed)
+    bumps = np.exp(3 * (mesh.vertices @ rng.normal(size=(3, 5)) - 2)).sum(1)
+    mesh.vertices *= (1 + 0.3 * np.tanh(bumps))[:, None] * [1.0, 0.8, 0.6]
+    return mesh
 
 
 def motion(seed: int, size: float = 2.0) -> np.ndarray:

@@ -8,8 +8,7 @@ import trimesh
 
 from bitr.cli import main
 from bitr.io import Geometry, read, write
-from tests.app.cases import assert_same_pose, motion, moved, scaled, two_pieces
-from tests.app.test_assemble import bumpy_mesh
+from tests.app.cases import assert_same_pose, bumpy_mesh, motion, moved, scaled, two_pieces
 
 FACTOR = 1000.0
 
@@ -29,7 +28,7 @@ def any_format(path, points):
 def pose_of(weights, capsys):
     def run(source, reference):
         status = main(
-            ["assemble", str(source), str(reference), "--model", str(weights), "--json", "--budget", "300"]
+            ["assemble", str(source), str(reference), "--model", str(weights), "--json", "--points", "300"]
         )
         out, err = capsys.readouterr()
         assert (status, err) == (0, "")

@@ -11,7 +11,7 @@ from bitr.assembly.propose import Motions, Proposals
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import settle
 from bitr.refine.frame import moved, moved_back
-from bitr.refine.icp import bring_together
+from bitr.refine.icp import bring_together, polish
 from bitr.refine.surface import Surface, common_spacing
 
 METHODS = ("overlap", "seam", "touch", "model")
@@ -60,7 +60,7 @@ def finish(sampled: Sampled, proposals: Proposals, methods: frozenset[str]) -> C
     found: list[tuple[Motions, str, str, Motions]] = []
     if "overlap" in methods:
         for origin, starts in (("match", proposals.match), ("model", main[:1]), ("given", proposals.given)):
-            ended = np.stack([bring_together(x, y, g)[0] for g in starts]) if len(starts) else starts
+            ended = np.stack([_overlapping(sampled, g) for g in starts]) if len(starts) else starts
             found.append((ended, "overlap", origin, starts))
         found.append((proposals.copy, "overlap", "copy", proposals.copy))
     if "seam" in methods and min(len(x.border), len(y.border)) >= 4:
@@ -102,6 +102,13 @@ def model_modes(poses: Motions, share: Float64[np.ndarray, " g"], most: int) -> 
             if len(kept) == most:
                 break
     return poses[kept]
+
+
+def _overlapping(sampled: Sampled, start: Float64[np.ndarray, "4 4"]) -> Float64[np.ndarray, "4 4"]:
+    """The motion moved to where the surfaces lie on each other: a search on few points, then on all."""
+    x, y = sampled.source, sampled.reference
+    found, _ = bring_together(*sampled.coarse, start)
+    return found if sampled.coarse == (x, y) else polish(x, y, found)
 
 
 def _touching(x: Surface, y: Surface, start: Float64[np.ndarray, "4 4"]) -> Float64[np.ndarray, "4 4"]:

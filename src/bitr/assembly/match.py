@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from bitr.groups import Rigid
-from bitr.io.subsample import farthest_points
 from bitr.refine.arun import arun
 from bitr.refine.frame import Matrix, Points
 from bitr.refine.surface import Surface, common_spacing
@@ -39,14 +38,12 @@ FEWEST = 4
 class Effort:
     """How wide a search is."""
 
-    points: int
-    """Of either piece that are described."""
     correspondences: int
     seeds: int
 
 
-FIRST = Effort(points=1200, correspondences=1000, seeds=60)
-WIDE = Effort(points=2500, correspondences=3000, seeds=150)
+FIRST = Effort(correspondences=1000, seeds=60)
+WIDE = Effort(correspondences=2500, seeds=120)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +63,6 @@ class Correspondences:
 
 def correspond(x: Surface, y: Surface, effort: Effort) -> Correspondences:
     """Points that are among the most alike of each other, by descriptors that no motion changes."""
-    x, y = _fewer(x, effort.points), _fewer(y, effort.points)
     spacing = common_spacing(x, y)
     i, j = _alike(descriptors(x, spacing) @ descriptors(y, spacing).T, effort.correspondences)
     return Correspondences(x.points[i], y.points[j], WIDER * TOLERANCE * spacing)
@@ -141,11 +137,6 @@ def _histogram(
         cell = rows * size + (a * BINS[1] + b) * BINS[2] + c
         counts += np.bincount(cell, share_a * share_b * share_c, minlength=len(counts))
     return counts.reshape(len(near), size)
-
-
-def _fewer(surface: Surface, most: int) -> Surface:
-    points = surface.points
-    return surface if len(points) <= most else Surface.of(points[farthest_points(points, most)])
 
 
 def _alike(

@@ -28,7 +28,7 @@ the search for a common surface is not widened."""
 COPY = 1e-6
 """Root mean square distance, over the size, below which two clouds are copies of each other."""
 
-Motions = Float64[np.ndarray, "g 4 4"]
+Motions = Float64[np.ndarray, "_ 4 4"]
 
 log = logging.getLogger("bitr")
 
@@ -92,14 +92,13 @@ def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Flo
 
 def _of_surface(sampled: Sampled, settled: bool) -> tuple[Correspondences, Motions]:
     """Motions that places of both surfaces agree on; a second look is wider, unless something convinces."""
-    x, y = sampled.source, sampled.reference
-    found = correspond(x, y, FIRST)
+    found = correspond(*sampled.coarse, FIRST)
     motions = match_motions(found, FIRST, MATCHES)
     evidence = _evident(sampled, found, motions)
     if settled or (evidence > CONVINCING).any():
         return found, motions
     log.info("no common surface convinces: looking at more of it")
-    wider = correspond(x, y, WIDE)
+    wider = correspond(sampled.source, sampled.reference, WIDE)
     more = match_motions(wider, WIDE, MATCHES)
     evidence = np.concatenate([evidence, _evident(sampled, wider, more)])
     best = np.argsort(-evidence, kind="stable")[:MATCHES]
@@ -108,7 +107,7 @@ def _of_surface(sampled: Sampled, settled: bool) -> tuple[Correspondences, Motio
 
 def _evident(sampled: Sampled, found: Correspondences, motions: Motions) -> Float64[np.ndarray, " g"]:
     """Correspondences that agree with each motion, times the overlap under it."""
-    shares = [overlaps(sampled.source, sampled.reference, motion).larger for motion in motions]
+    shares = [overlaps(*sampled.coarse, motion).larger for motion in motions]
     return found.support(motions) * np.array(shares) if len(motions) else np.zeros(0)
 
 

@@ -20,8 +20,10 @@ from bitr.refine.surface import Surface
 
 DENSE = 12_000
 """Most points of a piece that anything is chosen from; of a mesh, so many are drawn on its surface."""
-SURFACE = 5000
+SURFACE = 4400
 """Most points of both surfaces together."""
+COARSE = 1200
+"""Most points of a surface that searches look at."""
 LEAST = 8
 """The smaller piece keeps at least one point for each so many of the larger."""
 TIE = 1e-9
@@ -43,6 +45,8 @@ class Sampled:
     source: Surface
     """In the coordinates of ``frame``: centred, and without a unit."""
     reference: Surface
+    coarse: tuple[Surface, Surface]
+    """Source and reference with fewer points, for searches."""
     dense: tuple[Geometry, Geometry]
     """Many points of either piece, in its own coordinates."""
     seen: tuple[tuple[Geometry, Geometry], ...]
@@ -74,7 +78,8 @@ def sample(
         surfaces.append(Surface.of(place(side.points[rows]), normals))
     few = _counts(dense, areas, None, budget)
     seen = tuple(_seen(dense, few, start, config) for start in range(samplings))
-    return Sampled(frame, surfaces[0], surfaces[1], dense, seen)
+    coarse = tuple(_fewer(each, COARSE) for each in surfaces)
+    return Sampled(frame, surfaces[0], surfaces[1], (coarse[0], coarse[1]), dense, seen)
 
 
 def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:
@@ -89,6 +94,11 @@ def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:
     group = np.concatenate([[0], np.cumsum(np.diff(away[order]) > TIE * away[order[-1]])])
     order = order[np.lexsort((order, group))]
     return np.sort(order[((np.arange(most) + 0.5) * (len(points) / most)).astype(np.int64)])
+
+
+def _fewer(surface: Surface, most: int) -> Surface:
+    points = surface.points
+    return surface if len(points) <= most else Surface.of(points[farthest_points(points, most)])
 
 
 def _dense(geometry: Geometry, seed: int) -> Geometry:
@@ -143,6 +153,7 @@ def _farthest(points: Points, count: int, start: int) -> Int64[np.ndarray, " m"]
     """Farthest points from the ``start``-th farthest on: another start gives another sampling."""
     if start:
         count = min(count, max(int(FRESH * len(points)), MIN_POINTS))
+        start += 1  # the point farthest from the first finds the first again, and with it the same points
     if count >= len(points):
         return np.arange(len(points))
     return farthest_points(points, count, start)

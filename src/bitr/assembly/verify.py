@@ -87,7 +87,7 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows["model_turn"] = np.log10(1 + np.degrees(_turns(poses, proposals.model).min(1)))
     own = np.array([_turns(a[None], b[None])[0, 0] for a, b in zip(poses, candidates.starts, strict=True)])
     rows["turned"] = np.log10(1 + np.degrees(own))
-    rows["shifted"] = np.linalg.norm(poses[:, :3, 3] - candidates.starts[:, :3, 3], axis=1)
+    rows["shifted"] = _shifts(poses, candidates.starts)
     rows["seam_margin"] = _margin(poses, rows["seam"])
     rows["overlap_margin"] = _margin(poses, rows["overlap_larger"])
     shares = sorted(len(side.border) / len(side.points) for side in (x, y))
@@ -189,6 +189,13 @@ def _turns(a: Motions, b: Motions) -> Float64[np.ndarray, "g h"]:
     return np.arccos(np.clip((trace - 1) / 2, -1, 1))
 
 
+def _shifts(a: Motions, b: Motions) -> Float64[np.ndarray, " g"]:
+    """Between motions of equal number: how far the centroids are apart, mean of there and back."""
+    there = np.linalg.norm(a[:, :3, 3] - b[:, :3, 3], axis=1)
+    origins = [np.einsum("gji,gj->gi", each[:, :3, :3], each[:, :3, 3]) for each in (a, b)]
+    return (there + np.linalg.norm(origins[0] - origins[1], axis=1)) / 2
+
+
 def _margin(poses: Motions, score: Float64[np.ndarray, " g"]) -> Float64[np.ndarray, " g"]:
     """How much better each is than the best that differs from it."""
     found = []
@@ -258,7 +265,9 @@ class Verifier:
         for name, shape in shapes.items():
             if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
                 raise InputError(f"the verifier inside is damaged: {name} is not {shape} finite numbers")
-        return cls(**arrays, last_bias=float(values["last_bias"]), origin=dict(values["origin"]))
+        if not np.isfinite(last_bias := float(values["last_bias"])):
+            raise InputError(f"the verifier inside is damaged: last_bias is {last_bias}")
+        return cls(**arrays, last_bias=last_bias, origin=dict(values["origin"]))
 
 
 RUNNER_UP = -4.0

@@ -12,6 +12,8 @@ from bitr.refine.surface import Surface, common_noise, common_spacing
 
 WIDEST = 0.25
 """First width of the kernel, of the unit of length; the last is one spacing."""
+NOISY = 2.5
+"""Standard deviations of the noise that the last width covers."""
 NARROWING, AT_LAST = 16, 6
 """Steps while the width shrinks, and steps at the last width."""
 
@@ -27,9 +29,19 @@ def icp(source: Points, reference: Points, ref_from_src: Matrix) -> Refinement:
 
 def bring_together(x: Surface, y: Surface, ref_from_src: Matrix) -> tuple[Matrix, int]:
     """The search itself: the pose where it ends, and its steps."""
-    last = max(common_spacing(x, y), 2.5 * common_noise(x, y))
+    last = _last_width(x, y)
     widths = [*np.geomspace(max(WIDEST, last), last, NARROWING), *[last] * AT_LAST]
     return descend(x, y, ref_from_src, nearest_points, widths)
+
+
+def _last_width(x: Surface, y: Surface) -> float:
+    return max(common_spacing(x, y), NOISY * common_noise(x, y))
+
+
+def polish(x: Surface, y: Surface, ref_from_src: Matrix) -> Matrix:
+    """A few last steps from a pose that is nearly right."""
+    width = _last_width(x, y)
+    return descend(x, y, ref_from_src, nearest_points, [2 * width, width, width])[0]
 
 
 def nearest_points(x: Surface, y: Surface, ref_from_src: Matrix, width: float) -> Matches:

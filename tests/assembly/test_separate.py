@@ -4,15 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
-from bitr.app import answer as answering
 from bitr.assembly.assemble import Settings, assemble_geometries
-from bitr.assembly.network import Network
 from bitr.data.poses import inverse, pose
-from bitr.groups import Rigid
 from bitr.io import Geometry
-from tests.app.cases import motion, two_pieces, untrained
+from tests.app.cases import motion, two_pieces
+from tests.assembly.cases import network, told
 from tests.refine.contact.solids import box
 
 START = pose(np.eye(3), np.array([0.93, 0.02, -0.01]))
@@ -22,12 +19,11 @@ START = pose(np.eye(3), np.array([0.93, 0.02, -0.01]))
 @pytest.fixture
 def assembled(monkeypatch):
     """Assembles with a model that says what it is told to."""
-    solve, network = answering._solve, Network(untrained(), "told")
 
-    def run(source, reference, told, **settings):
-        told = Rigid(torch.from_numpy(told[None, :3, :3]), torch.from_numpy(told[None, :3, 3]))
-        monkeypatch.setattr(answering, "_solve", lambda *given: replace(solve(*given), pose=told))
-        return assemble_geometries(source, reference, network, Settings(budget=60, **settings))
+    def run(source, reference, pose, **settings):
+        with monkeypatch.context() as patch:
+            told(patch, pose)
+            return assemble_geometries(source, reference, network(), Settings(fast=True, points=60, **settings))
 
     return run
 
@@ -43,7 +39,7 @@ def test_pieces_that_reach_into_each_other_are_brought_apart(assembled):
 
 def test_nothing_is_separated_unless_asked_for(assembled):
     a = assembled(box(), box(), START)
-    np.testing.assert_array_equal(a.transformation, START)
+    np.testing.assert_allclose(a.transformation, START, atol=1e-12)
     assert a.penetration_before is None
     assert a.penetration_after is None
 
@@ -62,6 +58,15 @@ def test_the_answer_still_moves_with_the_pieces(assembled):
 def test_clouds_without_normals_are_left_and_the_answer_says_so(assembled):
     x, y = (Geometry(points, name=name) for points, name in zip(two_pieces(120), "xy", strict=True))
     a = assembled(x, y, np.eye(4), separate=True)
-    np.testing.assert_array_equal(a.transformation, np.eye(4))
+    np.testing.assert_allclose(a.transformation, np.eye(4), atol=1e-12)
     assert a.penetration_before is None
     assert any("not separated: nothing tells the inside" in warning for warning in a.warnings)
+
+
+def test_pieces_that_touch_are_brought_apart_without_being_asked(monkeypatch):
+    """A finished touch must not penetrate; the depths are told only where they were asked for."""
+    told(monkeypatch, START)
+    a = assemble_geometries(box(), box(), network(), Settings("touch", points=60))
+    assert a.method == "touch"
+    assert a.transformation[0, 3] == pytest.approx(1, abs=0.02)
+    assert a.penetration_before is None

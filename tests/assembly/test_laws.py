@@ -1,0 +1,135 @@
+"""The laws of the whole default path in float64: moved, swapped and scaled pieces, in any order of points."""
+
+import numpy as np
+import pytest
+
+from bitr.assembly.assemble import Settings, assemble_geometries
+from bitr.data.poses import inverse
+from bitr.io import Geometry
+from tests.app.cases import bumpy_mesh, motion, two_pieces
+from tests.assembly.cases import FACTOR, LAWS, changed_pose, cut_pair, network
+from tests.hypotheses.shapes import solid
+from tests.refine.cases import overlapping
+
+NETWORK = network()
+
+
+def normals_of(points):
+    """Directions that turn with the cloud; nearly those of a blob."""
+    out = points - points.mean(0)
+    return out / np.linalg.norm(out, axis=1, keepdims=True)
+
+
+def with_normals(geometry):
+    return Geometry(geometry.points, normals=normals_of(geometry.points), name=geometry.name)
+
+
+def mesh_pair():
+    source, reference = (bumpy_mesh(seed) for seed in (0, 1))
+    return [
+        Geometry(np.array(m.vertices), faces=np.array(m.faces, dtype=np.int64), name="mesh")
+        for m in (source, reference)
+    ]
+
+
+def crops():
+    pair = overlapping(0, n=600)
+    return pair.source, pair.reference
+
+
+def symmetric():
+    return Geometry(solid("pyramid 3", 0, n=300), name="pyramid"), Geometry(two_pieces(500)[1], name="cut")
+
+
+CASES = {
+    "cut": (lambda: cut_pair(500)[:2], {}),
+    "crop": (crops, {}),
+    "normals": (lambda: [with_normals(each) for each in cut_pair(500)[:2]], {}),
+    "meshes": (mesh_pair, {"fast": True}),
+    "mesh and cloud": (lambda: (mesh_pair()[0], cut_pair(500)[1]), {"points": 100}),
+    "several": (symmetric, {"hypotheses": 6}),
+    "fast": (lambda: cut_pair(500)[:2], {"fast": True}),
+    "large": (lambda: cut_pair(30_000)[:2], {"fast": True}),
+    "overlap": (crops, {"method": "overlap"}),
+    "touch": (lambda: cut_pair(500)[:2], {"method": "touch"}),
+}
+
+
+def changed_pair(law, source, reference):
+    if law == "swapped":
+        return reference, source
+    if law == "scaled":
+        grown = [
+            Geometry(FACTOR * s.points, s.normals, s.colors, s.faces, s.name) for s in (source, reference)
+        ]
+        return grown[0], grown[1]
+    return source.moved(motion(1)), reference.moved(motion(2))
+
+
+def assert_lawful(pair, law, settings, init=None, tolerance=1e-9):
+    plain = assemble_geometries(*pair, NETWORK, settings, init)
+    start = None if init is None else changed_pose(law, init)
+    other = assemble_geometries(*changed_pair(law, *pair), NETWORK, settings, start)
+    size = np.array([[1, 1, 1, FACTOR]] * 3 + [[1, 1, 1, 1]])  # of the larger pair's translations
+    expected = changed_pose(law, plain.transformation)
+    np.testing.assert_allclose(other.transformation / size, expected / size, atol=tolerance)
+    assert (other.method, other.status, len(other.hypotheses)) == (
+        plain.method,
+        plain.status,
+        len(plain.hypotheses),
+    )
+    assert other.confidence == pytest.approx(plain.confidence, abs=1e-6)
+    for one, two in zip(plain.hypotheses, other.hypotheses, strict=True):
+        assert two.weight == pytest.approx(one.weight, abs=1e-6)
+    return plain, other
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", CASES)
+def test_the_whole_path_keeps_the_laws(name, law):
+    make, options = CASES[name]
+    plain, other = assert_lawful(tuple(make()), law, Settings(**options))
+    expected = np.stack([changed_pose(law, each.transformation) for each in plain.hypotheses])
+    found = np.stack([each.transformation for each in other.hypotheses])
+    apart = np.abs(expected[:, None] - found).max((2, 3)) / FACTOR
+    assert apart.min(1).max() < 1e-6  # as a set; images under a symmetry have equal weights
+    assert apart.min(0).max() < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS)
+def test_of_meshes_by_all_methods_the_laws_hold(law):
+    assert_lawful(tuple(mesh_pair()), law, Settings(points=100))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_with_a_given_pose_the_laws_hold(law):
+    pair = cut_pair(400)
+    assert_lawful(pair[:2], law, Settings(), init=pair[2])
+    assert_lawful(pair[:2], law, Settings(), init=motion(9))
+
+
+def test_far_from_the_origin_and_in_tiny_units_the_laws_hold():
+    source, reference, _ = cut_pair(500)
+    plain = assemble_geometries(source, reference, NETWORK, Settings()).transformation
+    g1, g2 = motion(1, 1e4), motion(2, 1e4)
+    there = assemble_geometries(source.moved(g1), reference.moved(g2), NETWORK, Settings()).transformation
+    np.testing.assert_allclose(inverse(g2) @ there @ g1, plain, atol=1e-6)
+    tiny = [Geometry(1e-6 * side.points, name="tiny") for side in (source, reference)]
+    found = assemble_geometries(*tiny, NETWORK, Settings()).transformation
+    np.testing.assert_allclose(found[:3, :3], plain[:3, :3], atol=1e-8)
+    np.testing.assert_allclose(1e6 * found[:3, 3], plain[:3, 3], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["cut", "crop", "fast"])
+def test_the_order_of_the_points_does_not_matter(name):
+    make, options = CASES[name]
+    source, reference = make()
+    rng = np.random.default_rng(0)
+    mixed = [Geometry(rng.permutation(side.points), name=side.name) for side in (source, reference)]
+    plain, other = (
+        assemble_geometries(*pair, NETWORK, Settings(**options)) for pair in ((source, reference), mixed)
+    )
+    np.testing.assert_allclose(other.transformation, plain.transformation, atol=1e-8)
+    assert other.confidence == pytest.approx(plain.confidence, abs=1e-6)
+    assert (other.method, other.status) == (plain.method, plain.status)

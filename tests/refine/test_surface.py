@@ -1,0 +1,168 @@
+"""A cloud as a surface: normals, spacing, noise and borders."""
+
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+
+from bitr.data.poses import inverse, pose, random_pose
+from bitr.io.subsample import farthest_points
+from bitr.refine.frame import moved
+from bitr.refine.overlap import firmness, overlap, overlaps
+from bitr.refine.surface import Surface, common_noise, common_spacing
+from tests.hypotheses.shapes import ball
+
+
+def even_ball(n):
+    """Evenly spread points of the unit sphere."""
+    i = np.arange(n) + 0.5
+    polar, azimuth = np.arccos(1 - 2 * i / n), np.pi * (1 + 5**0.5) * i
+    return np.stack([np.cos(azimuth) * np.sin(polar), np.sin(azimuth) * np.sin(polar), np.cos(polar)], axis=1)
+
+
+def hemisphere(n=1500):
+    points = even_ball(2 * n)
+    return points[points[:, 2] > 0]
+
+
+def disc(n, rng):
+    radius, angle = np.sqrt(rng.random(n)), 2 * np.pi * rng.random(n)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros(n)], axis=1)
+
+
+def test_the_border_of_a_hemisphere_is_its_rim():
+    surface = Surface.of(hemisphere())
+    border, spacing = surface.border, surface.spacing
+    assert len(border) > 40
+    assert np.abs(border.points[:, 2]).max() < 1.5 * spacing
+    assert np.abs(border.points[:, 2]).mean() < 0.6 * spacing
+    assert np.abs(np.linalg.norm(border.points, axis=1) - 1).max() < 0.05
+    assert (border.outward[:, 2] < -0.9).all()  # away from the dome
+    radial = border.points / np.linalg.norm(border.points, axis=1, keepdims=True)
+    assert (np.abs(np.einsum("ni,ni->n", border.normals, radial)) > 0.95).all()
+    angle = np.sort(np.arctan2(border.points[:, 1], border.points[:, 0]))
+    assert np.diff(angle, append=angle[0] + 2 * np.pi).max() < 6 * spacing  # all the way round
+
+
+def test_frames_of_a_border_are_orthonormal():
+    border = Surface.of(hemisphere()).border
+    frames = np.stack([border.tangents, border.normals, border.outward], axis=2)
+    np.testing.assert_allclose(
+        frames.swapaxes(1, 2) @ frames, np.broadcast_to(np.eye(3), frames.shape), atol=1e-9
+    )
+
+
+def test_a_closed_sphere_has_hardly_any_border():
+    even = Surface.of(even_ball(2000))
+    assert len(even.border) == 0
+    assert even.interior.all()
+    drawn = Surface.of(ball(2000, np.random.default_rng(0)))
+    assert len(drawn.border) < 0.06 * 2000
+    assert drawn.interior.mean() > 0.97
+
+
+def test_the_border_of_a_disc_is_found_in_a_random_sample():
+    surface = Surface.of(disc(2000, np.random.default_rng(0)))
+    radius = np.linalg.norm(surface.border.points, axis=1)
+    near = radius > 1 - 3 * surface.spacing
+    assert near.mean() > 0.7
+    out = surface.border.points / radius[:, None]
+    assert (np.einsum("ni,ni->n", out, surface.border.outward)[near] > 0.7).mean() > 0.9
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.3])
+@pytest.mark.parametrize("shape", ["plane", "sphere"])
+def test_the_noise_of_planes_and_spheres_is_estimated(shape, share):
+    rng = np.random.default_rng(0)
+    points = disc(3000, rng) if shape == "plane" else ball(3000, rng)
+    spacing = Surface.of(points).spacing
+    across = np.array([0.0, 0.0, 1.0]) if shape == "plane" else points
+    noisy = Surface.of(points + share * spacing * rng.normal(size=(3000, 1)) * across)
+    assert noisy.noise == pytest.approx(share * spacing, rel=0.3)
+
+
+@pytest.mark.parametrize("shape", ["plane", "sphere"])
+def test_curvature_is_no_noise(shape):
+    rng = np.random.default_rng(0)
+    surface = Surface.of(disc(3000, rng) if shape == "plane" else ball(3000, rng))
+    assert surface.noise < 0.02 * surface.spacing
+
+
+def test_given_normals_tell_the_walls_of_a_thin_plate_apart():
+    rng, thickness = np.random.default_rng(0), 0.01
+    walls = np.concatenate([disc(2000, rng) + [0, 0, thickness], disc(2000, rng)])
+    rows = farthest_points(walls, 1500)
+    points, normals = walls[rows], np.repeat([[0.0, 0, 1], [0.0, 0, -1]], 2000, axis=0)[rows]
+    without, with_normals = Surface.of(points), Surface.of(points, normals)
+    assert with_normals.noise < 0.02 * with_normals.spacing < without.noise
+    assert (np.abs(with_normals.normals[:, 2]) > 0.999).all()
+    rim = np.linalg.norm(with_normals.border.points, axis=1) > 0.85
+    assert rim.mean() > 0.6
+    assert len(with_normals.border) > 100
+
+
+def test_a_surface_moves_and_scales_with_its_points():
+    rng = np.random.default_rng(0)
+    points, g = hemisphere(600) * [1, 0.8, 0.6], random_pose(rng, 2.0)
+    one, other = Surface.of(points), Surface.of(moved(3 * points, g))
+    assert other.spacing == pytest.approx(3 * one.spacing)
+    assert other.noise == pytest.approx(3 * one.noise, rel=1e-6)
+    np.testing.assert_array_equal(one.interior, other.interior)
+    np.testing.assert_allclose(other.border.points, moved(3 * one.border.points, g), atol=1e-8)
+    np.testing.assert_allclose(other.border.outward, one.border.outward @ g[:3, :3].T, atol=1e-8)
+    cosine = np.einsum("ni,ni->n", one.normals @ g[:3, :3].T, other.normals)
+    np.testing.assert_allclose(np.abs(cosine), 1, atol=1e-9)
+
+
+def test_the_order_of_the_points_does_not_matter():
+    points, rng = hemisphere(600) * [1, 0.8, 0.6], np.random.default_rng(0)
+    order = rng.permutation(len(points))
+    one, other = Surface.of(points), Surface.of(points[order])
+    assert (one.spacing, len(one.border)) == (other.spacing, len(other.border))
+    assert one.noise == pytest.approx(other.noise, rel=1e-9)
+    np.testing.assert_array_equal(one.interior[order], other.interior)
+
+
+def test_few_points_and_points_on_a_line_have_no_border():
+    for points in (np.random.default_rng(0).normal(size=(5, 3)), np.outer(np.arange(100.0), [1, 2, 3])):
+        found = Surface.of(points)
+        assert np.isfinite(found.normals).all()
+        assert np.isfinite(found.border.outward).all()
+    assert len(Surface.of(np.random.default_rng(0).normal(size=(5, 3))).border) == 0
+
+
+def test_noise_does_not_hide_an_overlap():
+    rng = np.random.default_rng(0)
+    bumpy = [p * (1 + 0.2 * np.sin(3 * p[:, :1]) * np.cos(2 * p[:, 1:2])) for p in (ball(3000, rng),) * 2]
+    clean = [Surface.of(p) for p in bumpy]
+    noisy = [Surface.of(p + 0.3 * clean[0].spacing * rng.normal(size=p.shape)) for p in bumpy]
+    assert common_noise(*noisy) > 0.3 * common_spacing(*noisy)
+    assert overlap(*clean, np.eye(4)) > 0.95
+    assert overlap(*noisy, np.eye(4)) > 0.7
+    assert overlap(*noisy, pose(np.eye(3), np.array([0.5, 0, 0]))) < 0.35
+
+
+def test_what_is_round_slides_and_what_is_not_does_not():
+    rng = np.random.default_rng(0)
+    circle, height = rng.uniform(0, 2 * np.pi, 2000), rng.uniform(-1, 1, 2000)
+    tube = np.stack([np.cos(circle), np.sin(circle), height], axis=1)
+    bumpy = tube * (1 + 0.3 * np.sin(3 * circle) * np.cos(2 * height))[:, None]
+    held = [firmness(Surface.of(p), Surface.of(p), np.eye(4)) for p in (tube, bumpy)]
+    assert 10 * held[0] < held[1]
+    turned = moved(bumpy, g := random_pose(rng, 2.0))
+    assert firmness(Surface.of(3 * bumpy), Surface.of(3 * turned), pose(g[:3, :3], 3 * g[:3, 3])) == (
+        pytest.approx(held[1])
+    )
+    assert firmness(Surface.of(turned), Surface.of(bumpy), inverse(g)) == pytest.approx(held[1])
+    assert firmness(Surface.of(bumpy), Surface.of(bumpy), pose(np.eye(3), np.full(3, 9.0))) == 0
+
+
+def test_an_overlap_has_a_larger_and_a_smaller_share():
+    whole = even_ball(3000) * [1, 0.8, 0.6]
+    part = whole[whole[:, 2] > 0.1]
+    x, y = Surface.of(part), Surface.of(whole)
+    there, back = overlaps(x, y, np.eye(4)), overlaps(y, x, np.eye(4))
+    assert astuple(there) == pytest.approx(astuple(back))
+    assert there.larger > 0.95
+    assert there.smaller == pytest.approx(len(part) / len(whole), abs=0.1)
+    assert there.residual < 0.2
