@@ -33,7 +33,7 @@ BUTTON = (
     "padding:0.15em 0.7em;cursor:pointer"
 )
 LAW = "|Φ(g₁X, g₂Y) − g₂Φ(X, Y)g₁⁻¹|"
-CARRIED = "The pose is carried along with the pieces, g₂ g g₁⁻¹, and computed anew when you let go."
+CARRIED = "The pose is carried along with the pieces, g₂ g g₁⁻¹, and computed anew once they rest."
 LOOK_AT = "Look at pose"
 """Label of the buttons that a click on the table is handed to."""
 
@@ -43,7 +43,7 @@ def answer_html(answer: Answer, number: int) -> str:
     assembly, session = answer.assembly, answer.session
     rmse = assembly.inlier_rmse
     source, reference = (session.problem.pieces[index] for index in session.order)
-    law = "after you let go" if answer.carried else f"{answer.law_error:.1e}"
+    law = "measured once the pieces rest" if answer.carried else f"{answer.law_error:.1e}"
     rows = [
         ("confidence", f"{assembly.confidence:.0%}"),
         ("method", escape(assembly.method)),
