@@ -22,7 +22,7 @@ from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.io import read
 from bitr.viewer.viewer import Viewer
 
-VIEWER = {"width": 1280, "height": 760}
+VIEWER = {"width": 1280, "height": 900}
 WIDTH = 1000
 """Of the report; it is as high as it is."""
 CLOSE = "[...document.querySelectorAll('.mantine-Notification-closeButton')].map((b) => b.click()).length"
@@ -38,6 +38,7 @@ def viewer_picture(profile: Path) -> bytes:
         tab.open(viewer.url)
         until(lambda: tab.text("bitr-answer"), "an answer")
         page = next(iter(viewer.pages.values()))
+        until(lambda: page.answer and not page.answer.carried, "the answer as the pieces stand")
         until(lambda: page.client.camera.image_width < VIEWER["width"], "the panel at its side")
         until(lambda: tab.evaluate(CLOSE) == 0 and not tab.evaluate(MOVING), "notices to go")
         drawn = tab.screenshot()

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bitr.assembly.assemble import Hypothesis
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.data.poses import random_pose
 from bitr.io import Geometry, read
@@ -39,12 +38,6 @@ def place(rng: np.random.Generator, size: float = 5.0) -> Place:
 
 def session(rng: np.random.Generator, method: str = "model", hypotheses: int = 1) -> Session:
     return Session(problem(method, hypotheses), (place(rng), place(rng)))
-
-
-def hypothesis(pose: np.ndarray, weight: float = 1.0, method: str = "seam") -> Hypothesis:
-    """One as the engine makes it, with numbers of its own."""
-    evidence = {"overlap_larger": 0.25, "seam": 0.75}
-    return Hypothesis(pose, weight, method, "match", 0.5, 0.1, evidence)
 
 
 def turned(session: Session, index: int, degrees: float) -> Place:

@@ -16,7 +16,8 @@ from bitr.io import Geometry
 from bitr.viewer.changes import Changes
 from bitr.viewer.gallery import FILE, Gallery
 from bitr.viewer.viewer import Viewer
-from tests.viewer.cases import demo_pair, few_points, hypothesis, turned
+from tests.app.answers import hypothesis
+from tests.viewer.cases import demo_pair, few_points, turned
 from tests.viewer.chromium import until
 from tests.viewer.test_server import visit
 

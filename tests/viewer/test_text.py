@@ -16,7 +16,8 @@ from bitr.viewer.text import (
     pose_html,
     status_html,
 )
-from tests.viewer.cases import hypothesis, place, session
+from tests.app.answers import hypothesis
+from tests.viewer.cases import place, session
 
 EVIL = "<img src=x onerror=alert(1)>"
 

@@ -36,13 +36,14 @@ def html_page(scene: Scene, assembly: Assembly | None = None) -> str:
     """
     stage, hypotheses = staged(scene), assembly.hypotheses if assembly else ()
     poses = [each.transformation for each in hypotheses] or [scene.transformation]
+    told = banner(assembly) if assembly else ""
     values = {
         "title": as_text(scene.title),
-        "banner": banner(assembly) if assembly else "",
+        "banner": told,
         "viewer": viewer_panel(stage),
         "hypotheses": hypotheses_panel(hypotheses),
-        "pose": "".join(_pose_of(number, pose) for number, pose in enumerate(poses)),
-        "facts": facts_panel("Facts", scene.facts),
+        "pose": _poses(poses),
+        "facts": facts_panel("Facts", [row for row in scene.facts if not (told and row[0] == "status")]),
         "scene": in_script(encoded(stage) | {"motions": [encoded_motion(stage, pose) for pose in poses]}),
     }
     return web.page("report.html", values, ("page.css", "report.css"), ("report.js",))
@@ -72,7 +73,7 @@ def hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> str:
     """All poses with what speaks for them; a click on one shows it."""
     if not hypotheses:
         return ""
-    head = "".join(f"<th scope=col>{name}</th>" for name in ("pose", *COLUMNS))
+    head = "".join(f"<th scope=col>{name}</th>" for name in ("", *COLUMNS))
     rows = "".join(
         f'<tr data-motion="{number}" aria-current="{str(number == 0).lower()}">'
         f'<td><button type="button" aria-label="Show pose {number + 1}">{number + 1}</button></td>'
@@ -88,9 +89,13 @@ def hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> str:
     )
 
 
-def _pose_of(number: int, pose: Float64[np.ndarray, "4 4"]) -> str:
-    hidden = " hidden" if number else ""
-    return f'<div data-pose="{number}"{hidden}>{pose_panel(pose)}</div>'
+def _poses(poses: Sequence[Float64[np.ndarray, "4 4"]]) -> str:
+    """All of them; the script shows one."""
+    names = [f"Pose {number}" for number in range(1, len(poses) + 1)] if len(poses) > 1 else ["Pose"]
+    return "".join(
+        f'<div data-pose="{number}"{" hidden" if number else ""}>{pose_panel(pose, name)}</div>'
+        for number, (pose, name) in enumerate(zip(poses, names, strict=True))
+    )
 
 
 def viewer_panel(stage: Stage) -> str:
@@ -103,11 +108,12 @@ def viewer_panel(stage: Stage) -> str:
     return filled(asset("viewer.html"), values)
 
 
-def pose_panel(pose: Float64[np.ndarray, "4 4"]) -> str:
+def pose_panel(pose: Float64[np.ndarray, "4 4"], name: str = "Pose") -> str:
     """The pose as a matrix and as a quaternion, to read and to copy."""
     quaternion, translation = quaternion_wxyz(pose[:3, :3]), pose[:3, 3].tolist()
     w, *xyz = quaternion
     values = {
+        "name": name,
         "matrix": _matrix(pose),
         "quaternion": " ".join(_fixed(value) for value in quaternion),
         "translation": " ".join(_length(value) for value in translation),
