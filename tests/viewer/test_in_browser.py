@@ -192,7 +192,7 @@ def test_swapping_exchanges_the_colours_and_inverts_the_answer(tab, page):
 
 def test_the_scale_slider_keeps_the_law(tab, page):
     with answered(page):
-        tab.evaluate("document.querySelector('[role=slider]').focus()")
+        tab.evaluate("document.querySelectorAll('[role=slider]')[1].focus()")  # the first is of hypotheses
         tab.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", code="ArrowRight")
         tab.send("Input.dispatchKeyEvent", type="keyUp", key="ArrowRight", code="ArrowRight")
     assert page.answer.session.scale == pytest.approx(1.05)
