@@ -9,6 +9,7 @@ from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.data.poses import inverse
 from bitr.viewer import server as server_module
+from bitr.viewer.files import pose_text
 from bitr.viewer.viewer import Viewer
 from tests.app.browser import EXECUTABLE
 from tests.pictures.scenes import colored
@@ -120,7 +121,9 @@ def pictured(tab, page):
 
 def choose(tab, chosen, option):
     """Another option of the list that has one chosen."""
-    tab.evaluate(f"[...document.querySelectorAll('input')].find((i) => i.value === {chosen!r}).click()")
+    list_ = f"[...document.querySelectorAll('input')].find((i) => i.value === {chosen!r})"
+    until(lambda: tab.evaluate(f"!!{list_}"), chosen)
+    tab.evaluate(f"{list_}.click()")
     found = f"[...document.querySelectorAll('[role=option]')].find((o) => o.textContent === {option!r})"
     until(lambda: tab.evaluate(f"!!{found}"), option)
     tab.evaluate(f"{found}.click()")
@@ -235,8 +238,8 @@ def test_the_pose_can_be_copied(tab, page):
     tab.evaluate("document.getElementById('bitr-copy').scrollIntoView({block: 'center'})")
     place = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
     x, y = tab.evaluate(f"{place}(document.getElementById('bitr-copy').getBoundingClientRect())")
-    text = tab.evaluate("document.getElementById('bitr-copy').dataset.copy")
-    np.testing.assert_array_equal(np.loadtxt(text.splitlines()), page.answer.pose_of_files)
+    text = pose_text(page.answer).decode().strip()
+    until(lambda: tab.evaluate("document.getElementById('bitr-copy').dataset.copy") == text, "its pose")
     tab.click_at(x, y)
     until(lambda: tab.evaluate("document.getElementById('bitr-copy').textContent") == "Copied", "the copy")
 
