@@ -14,10 +14,8 @@ import numpy as np
 import torch
 
 from benchmarks.refinement import turn_between
-from bitr.assembly.assemble import assemble_geometries
-from bitr.assembly.assemble import Assembly
+from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
-from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, jug
 from bitr.data.transforms import assembled, move_randomly, take, two_samples
 from bitr.groups import Rigid

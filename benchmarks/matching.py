@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from bitr.refine.matching.match import CONVINCING, FIRM, evident_motion
 from scipy.spatial.transform import Rotation
 
 from bitr.data import AssemblyPair, dataset
 from bitr.io.subsample import even_draw
 from bitr.refine.frame import Frame
-from bitr.refine.matching.match import CONVINCING, FIRM, evident_motion
 from bitr.refine.overlap import firmness
 from bitr.refine.search import MOST_POINTS
 from bitr.refine.surface import Surface

@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from scipy.spatial.transform import Rotation
 
-from bitr.assembly.assemble import assemble_geometries
+from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
-from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, dataset
 from bitr.data.generated import ShapesConfig, shapes
 from bitr.data.poses import inverse, pose

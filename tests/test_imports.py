@@ -17,6 +17,7 @@ ORDER = [
     "data",
     "refine",
     "hypotheses",
+    "assembly",
     "pictures",
     "testing",
     "training",

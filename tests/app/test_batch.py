@@ -9,8 +9,8 @@ import pytest
 
 from bitr.app.batch import run_batch, solve_pair
 from bitr.app.manifest import Pair
-from bitr.assembly.network import Network
 from bitr.assembly.assemble import Settings
+from bitr.assembly.network import Network
 from bitr.cli import main
 from bitr.errors import InputError
 from tests.app.cases import model_file, two_pieces, untrained

@@ -6,18 +6,18 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-
-import bitr
 from bitr.app.calibrate import Answers, calibrate, check
 from bitr.app.calibration import KEY, Calibration, Origin
 from bitr.app.confidence import NAMES, Signals, signals_of
-from bitr.refine.fitness import fit
 from bitr.app.logistic import Logistic, fit_logistic
+from safetensors.torch import load_file
+
+import bitr
 from bitr.assembly.network import Network
 from bitr.errors import InputError
 from bitr.model.checkpoint import note_of, with_note
 from bitr.refine import REFINEMENTS
+from bitr.refine.fitness import fit
 from tests.app.cases import model_file, motion, moved, two_pieces, untrained
 
 ORIGIN = Origin("jugs", "val", 0, 100)

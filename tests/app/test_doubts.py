@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from bitr.app.doubts import doubts
 
 import bitr
-from bitr.app.doubts import doubts
 from bitr.hypotheses import symmetries
 from tests.app.cases import motion, moved, two_pieces, untrained
 from tests.hypotheses.shapes import CUBE_CORNERS, solid

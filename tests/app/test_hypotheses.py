@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from bitr.app.answer import answer
 
 import bitr
 from bitr import BITR, Rigid
 from bitr.app import answer as answering
-from bitr.app.answer import answer
-from bitr.assembly.network import Network
 from bitr.assembly.assemble import Settings
+from bitr.assembly.network import Network
 from bitr.data.poses import inverse, pose
 from bitr.hypotheses.turning import about, angles
 from bitr.io import Geometry

@@ -6,8 +6,8 @@ import pytest
 
 from bitr.app import ray_batch
 from bitr.app.batch import run_batch
-from bitr.assembly.network import Network
 from bitr.assembly.assemble import Settings
+from bitr.assembly.network import Network
 from bitr.errors import InputError
 from tests.app.cases import model_file
 from tests.app.test_batch import pairs_in, rows_of

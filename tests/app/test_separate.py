@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from bitr.app import answer as answering
-from bitr.assembly.assemble import assemble_geometries
+from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
-from bitr.assembly.assemble import Settings
 from bitr.data.poses import inverse, pose
 from bitr.groups import Rigid
 from bitr.io import Geometry

@@ -5,17 +5,17 @@ import json
 import numpy as np
 import pytest
 import torch
+from bitr.app.answer import answer
+from bitr.app.calibrate import pairs_of
+from bitr.app.calibration import KEY, Origin
+from bitr.app.confidence import NAMES
 from PIL import Image
 from safetensors.torch import load_file
 
 import bitr
 from bitr import BITR, BITRConfig
-from bitr.app.answer import answer
-from bitr.app.calibrate import pairs_of
-from bitr.app.calibration import KEY, Origin
-from bitr.app.confidence import NAMES
-from bitr.assembly.network import Network
 from bitr.assembly.assemble import Settings
+from bitr.assembly.network import Network
 from bitr.cli import main
 from bitr.data import dataset
 from bitr.model.checkpoint import note_of

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
-
 from bitr.app.calibration import Calibration, Origin
 from bitr.app.confidence import NAMES
 from bitr.app.logistic import Logistic
+from scipy.spatial.transform import Rotation
+
 from bitr.cli import evaluate_job, main
 from bitr.data.poses import pose
 from bitr.data.write import write_pairs

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bitr.evaluation.model_method import model_method
 
 from bitr.data.poses import pose
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import evaluate, summary
 from bitr.evaluation.method import Method
-from bitr.evaluation.model_method import model_method
 from bitr.evaluation.refined import OF_A_MESH, refined
 from bitr.evaluation.report import Repeated, Report, table
 from bitr.io import Geometry

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bitr.evaluation.model_method import model_method
 
 from bitr.data.poses import pose, random_pose, turn_about
 from bitr.evaluation.evaluate import evaluate
 from bitr.evaluation.method import Method
-from bitr.evaluation.model_method import model_method
 from bitr.evaluation.perturbations import PERTURBATIONS, scaled, swapped, under
 from bitr.evaluation.score import errors_of
 from tests.app.cases import untrained

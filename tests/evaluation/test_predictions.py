@@ -10,8 +10,8 @@ import pytest
 
 from bitr.app.batch import run_batch
 from bitr.app.manifest import read_manifest
-from bitr.assembly.network import Network
 from bitr.assembly.assemble import Settings
+from bitr.assembly.network import Network
 from bitr.data import dataset
 from bitr.data.poses import pose
 from bitr.data.write import write_pairs

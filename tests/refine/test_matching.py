@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from bitr.refine.matching.consistency import best_motion
+from bitr.refine.matching.descriptors import descriptors
+from bitr.refine.matching.match import FIRM
 from scipy.spatial.transform import Rotation
 
 from bitr.data import dataset
 from bitr.data.poses import inverse, pose, random_pose
 from bitr.refine import auto, icp, match
 from bitr.refine.frame import moved
-from bitr.refine.matching.consistency import best_motion
-from bitr.refine.matching.descriptors import descriptors
-from bitr.refine.matching.match import FIRM
 from bitr.refine.overlap import firmness
 from bitr.refine.surface import Surface
 from tests.refine.cases import halves, overlapping

@@ -188,11 +188,11 @@ def assemble(
 ) -> Assembly:
     """The motion that takes the source onto the reference, whatever the pieces are.
 
-    Both may be paths, (n, 3) or (n, 6) arrays or tensors, Open3D or trimesh objects. ``model`` is a model, its
-    name or its path; ``method`` limits the search to one kind of joint; ``init`` is a pose that is kept unless
-    another is clearly better; ``hypotheses`` is how many poses to return at most; ``separate`` brings pieces
-    apart that reach into each other, which takes closed meshes or normals that point outwards; ``fast`` is one
-    forward pass of the model; ``points`` is how many points of each cloud the model sees.
+    Both may be paths, (n, 3) or (n, 6) arrays or tensors, Open3D or trimesh objects. ``model`` is a model,
+    its name or its path; ``method`` limits the search to one kind of joint; ``init`` is a pose that is kept
+    unless another is clearly better; ``hypotheses`` is how many poses to return at most; ``separate`` brings
+    pieces apart that reach into each other, which takes closed meshes or normals that point outwards;
+    ``fast`` is one forward pass of the model; ``points`` is how many points of each cloud the model sees.
 
     The whole moves with the pieces: moving, swapping or scaling the inputs moves, inverts or scales the pose.
     """
@@ -252,7 +252,7 @@ def judge(
     for i in order[:8]:
         numbers = dict(zip(NAMES, rows[i], strict=True))
         log.info(
-            "%-7s from %-6s score %5.2f: overlap %.2f, seam %.2f, support %.1f, model share %.2f, crossing %.2f",
+            "%-7s from %-6s score %5.2f: overlap %.2f, seam %.2f, support %.1f, model %.2f, crossing %.2f",
             candidates.methods[i],
             candidates.origins[i],
             scores[i],
@@ -394,11 +394,8 @@ def _status(
     seen: tuple[Geometry, Geometry],
 ) -> tuple[str, str | None]:
     """How far the answer can be trusted, and why not further."""
-    no_shape = [
-        f"the {name} {why}"
-        for name, side in zip(("source", "reference"), seen, strict=True)
-        for why in _no_shape(side)
-    ]
+    sides = zip(("source", "reference"), seen, strict=True)
+    no_shape = [f"the {name} {why}" for name, side in sides for why in _no_shape(side)]
     if no_shape:
         return "degenerate", "; ".join(no_shape)
     confidence = hypotheses[0].confidence
@@ -412,7 +409,10 @@ def _status(
     return ("ambiguous", "; ".join(same)) if same else ("ok", None)
 
 
-_ADVICE = "Look at the report (--html) and at other poses (--hypotheses 5), give a rough pose (--init), or more points"
+_ADVICE = (
+    "Look at the report (--html) and at other poses (--hypotheses 5), give a rough pose (--init), or "
+    "more points"
+)
 
 
 def _rival(judged: Judged) -> float | None:
@@ -463,7 +463,8 @@ def _warnings(
     sizes = [float(np.linalg.norm(side.points - side.points.mean(0), axis=1).max()) for side in seen]
     if max(sizes) > UNLIKE * min(sizes):
         yield (
-            f"the pieces' sizes differ by a factor of {max(sizes) / min(sizes):.0f}: are both files in the same unit?"
+            f"the pieces' sizes differ by a factor of {max(sizes) / min(sizes):.0f}: are both files in the "
+            "same unit?"
         )
     if settings.method not in ("auto", "model", best.method) and best.origin != "given":
         yield f"nothing was found by {settings.method}; the pose is by {best.method}"

@@ -1,4 +1,4 @@
-"""Pieces that share a surface: correspondences between places that look alike, and the motions they agree on."""
+"""Pieces that share a surface: places that look alike, and the motions they agree on."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def match_motions(found: Correspondences, effort: Effort, most: int) -> Float64[
         return none
     of_x, of_y = cdist(found.source, found.source), cdist(found.reference, found.reference)
     compatible = (np.abs(of_x - of_y) < tolerance) & (np.minimum(of_x, of_y) > 2 * tolerance)
-    links = torch.from_numpy(compatible.astype(np.float32))  # whole numbers, so that no sum is rounded
-    links = (links * (links @ links)).numpy()
+    linked = torch.from_numpy(compatible.astype(np.float32))  # whole numbers, so that no sum is rounded
+    links = (linked * (linked @ linked)).numpy()
     seeds = np.argsort(-links.sum(1), kind="stable")[: effort.seeds]
     taken = np.argsort(-links[seeds], axis=1, kind="stable")[:, :TOGETHER]
     weights = np.take_along_axis(links[seeds], taken, axis=1).astype(np.float64)
@@ -108,8 +108,8 @@ def match_motions(found: Correspondences, effort: Effort, most: int) -> Float64[
 def descriptors(surface: Surface, spacing: float) -> Float64[np.ndarray, "n d"]:
     """Rows of length 1 that describe the surroundings of each point; equal surroundings have product 1.
 
-    Square roots of a histogram of where the neighbours are (a spin image) and of how their normals lean. Up is
-    where the neighbours are, since the sign of a normal means nothing.
+    Square roots of a histogram of where the neighbours are (a spin image) and of how their normals lean. Up
+    is where the neighbours are, since the sign of a normal means nothing.
     """
     points, normals, reach = surface.points, surface.normals, REACH * spacing
     index, squared = surface.tree.batch_knn_search(points, min(NEIGHBORS, len(points)))

@@ -10,6 +10,7 @@ from typing import Any
 
 from bitr.assembly.finish import METHODS
 from bitr.assembly.verify import Verifier, shipped_verifier
+from bitr.data.registry import info, is_name
 from bitr.errors import InputError
 from bitr.model import BITR, FrozenBITR
 from bitr.model.checkpoint import card_of, find, load, note_of, with_note
@@ -45,8 +46,9 @@ class Network:
             return cls(model, "BITR")
         loaded, name, card = FrozenBITR(load(model).double()), os.fspath(model), card_of(model)
         verifier, joints = _own(model)
-        points = _points(card.get("config", {})) if card else _points_of_run(find(model).parent)
-        joints = joints or tuple(card.get("joints", METHODS))
+        config = card.get("config", {}) if card else _config_of_run(find(model).parent)
+        joints = joints or tuple(card.get("joints", ())) or _joints(config)
+        points = _points(config)
         return cls(loaded, name, points, joints, verifier, verifier is not None or name == "default")
 
     @property
@@ -84,6 +86,12 @@ def _points(config: dict[str, Any]) -> int | None:
     return data.get("seen") or data.get("points")
 
 
-def _points_of_run(folder: Path) -> int | None:
+def _joints(config: dict[str, Any]) -> tuple[str, ...]:
+    """How the pieces of the training data join; all kinds for the user's own pairs."""
+    name = config.get("data", {}).get("name", "")
+    return info(name).joints if name and is_name(name) else METHODS
+
+
+def _config_of_run(folder: Path) -> dict[str, Any]:
     config = folder / "config.toml"
-    return _points(read_toml(config)) if config.is_file() else None
+    return read_toml(config) if config.is_file() else {}

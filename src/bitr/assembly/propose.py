@@ -14,7 +14,7 @@ from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import seam_motions
 from bitr.data.piece import as_cloud
 from bitr.errors import InputError
-from bitr.groups import Rigid
+from bitr.io import Geometry
 from bitr.model import BITR, Solution
 from bitr.refine.arun import arun
 from bitr.refine.frame import Matrix, moved
@@ -56,7 +56,7 @@ class Proposals:
 def propose(sampled: Sampled, model: BITR, methods: frozenset[str], init: Matrix | None) -> Proposals:
     """All motions worth finishing, for the kinds of joint that ``methods`` names."""
     none = np.empty((0, 4, 4))
-    solutions = [_solve(pair[0].name, pair[1].name, pair, model) for pair in sampled.seen]
+    solutions = [_solve(pair, model) for pair in sampled.seen]
     poses, share = _of_model(sampled, solutions)
     x, y = sampled.source, sampled.reference
     correspondences, match = Correspondences(none[:, 0, :3], none[:, 0, :3], 1.0), none
@@ -68,27 +68,24 @@ def propose(sampled: Sampled, model: BITR, methods: frozenset[str], init: Matrix
     return Proposals(poses, share, match, seam, copy, given, correspondences, solutions[0])
 
 
-def _solve(source: str, reference: str, pair: tuple, model: BITR) -> Solution:
+def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:
     log.info("solving with %d and %d points", *(len(side.points) for side in pair))
     device = next(model.parameters()).device
     try:
         with torch.inference_mode():
             return model.solve(*(as_cloud(side, device) for side in pair))
     except InputError as error:
-        raise InputError(f"{source} and {reference}: {error}") from error
+        raise InputError(f"{pair[0].name} and {pair[1].name}: {error}") from error
 
 
 def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Float64[np.ndarray, " g"]]:
     """The poses of all samplings; of a model with several heads, all heads by their scores."""
     poses, share = [], []
     for solution in solutions:
-        heads, scores = solution.pose, torch.zeros(1)
+        matrices, scores = solution.pose.matrix(), torch.zeros(1)
         if solution.heads is not None:
-            heads, scores = (
-                Rigid(solution.heads.pose.rotation[0], solution.heads.pose.translation[0]),
-                solution.heads.score[0],
-            )
-        poses += [sampled.frame.inside(pose) for pose in heads.matrix().double().cpu().numpy()]
+            matrices, scores = solution.heads.pose.matrix()[0], solution.heads.score[0]
+        poses += [sampled.frame.inside(pose) for pose in matrices.double().cpu().numpy()]
         share += (scores.double().softmax(0) / len(solutions)).tolist()
     return np.stack(poses), np.array(share)
 

@@ -114,7 +114,7 @@ def _area(points: Points) -> float:
 def _counts(
     dense: tuple[Geometry, Geometry], areas: tuple[float, float], total: int | None, most: int | None
 ) -> tuple[int, int]:
-    """How many points of either piece give equal densities: together at most ``total``, each at most ``most``."""
+    """How many points give equal densities: of both pieces at most ``total``, of each at most ``most``."""
     sizes = np.array([len(side.points) for side in dense])
     area = np.array(areas)
     density = sizes / area

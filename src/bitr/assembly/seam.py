@@ -37,7 +37,7 @@ SAME_TURN, SAME_SHIFT = np.radians(6), 1.5
 """Motions that are closer, in radians and in spacings at the centroids, are one."""
 
 FLIPS = (np.diag([-1.0, 1.0, -1.0]), np.diag([1.0, -1.0, -1.0]))
-"""Frames (tangent, normal, outward) that meet: outward directions oppose, and the normals' signs are unknown."""
+"""Frames (tangent, normal, outward) that meet: outward directions oppose; the normals' signs are unknown."""
 
 Motions = Float64[np.ndarray, "g 4 4"]
 

@@ -43,8 +43,8 @@ Method = Annotated[
 Init = Annotated[
     Path | None,
     typer.Option(
-        help="A rough pose (.txt with 4 rows of 4 numbers, or .json of an earlier answer), which is kept unless "
-        "another is clearly better."
+        help="A rough pose (.txt with 4 rows of 4 numbers, or .json of an earlier answer), which is kept "
+        "unless another is clearly better."
     ),
 ]
 Fast = Annotated[bool, typer.Option("--fast", help="One forward pass of the model, and its pose as it is.")]

@@ -11,12 +11,13 @@ from bitr.errors import InputError
 from bitr.files import check_target
 
 HELP = (
-    "Fit the confidence of a model on pairs whose pose is known, and keep it in the checkpoint.\n\n"
+    "Fit the verifier of a model on pairs whose pose is known, and keep it in the checkpoint: it chooses "
+    "among the poses that are found, and says how sure it is.\n\n"
     "A confidence of 0.8 then means: of such answers, 8 in 10 are off by less than 15° and by less than 0.1 "
     "of the assembled shape's radius. With --test nothing is fitted: the confidence that the checkpoint has "
     "is measured on the test split."
 )
-EXAMPLE = "example: bitr calibrate runs/bunny bunny --pairs 1000"
+EXAMPLE = "example: bitr calibrate runs/bunny bunny --pairs 300"
 
 Model = Annotated[
     str,
@@ -31,14 +32,6 @@ Split = Annotated[
 ]
 Count = Annotated[
     int, typer.Option("--pairs", help="How many; beyond the split's own, it is sampled anew.", min=1)
-]
-Refine = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="none|icp|ot|match|auto",
-        help="May be given several times; by default all, each with its own fit. Fits of others stay if they "
-        "are of the same pairs.",
-    ),
 ]
 Seed = Annotated[int, typer.Option(help="Of the first sampling; the others count up from it.", min=0)]
 Output = Annotated[
@@ -65,8 +58,7 @@ def run(
     data: Data,
     test: Test = False,
     split: Split = None,
-    pairs: Count = 1000,
-    refine: Refine = None,
+    pairs: Count = 300,
     seed: Seed = 0,
     output: Output = None,
     diagram: Diagram = None,
@@ -84,10 +76,10 @@ def run(
         if path is not None:
             check_target(path, force=force)
     with session(verbose, counted=True) as on_pair:  # torch takes a second to import: something is shown
-        from bitr.app.calibration import Origin
         from bitr.cli.calibrate_job import Job, draw
+        from bitr.evaluation.calibrate import Origin
 
-        job = Job(model, Origin(data, chosen, seed, pairs), tuple(refine or ()), data_root)
+        job = Job(model, Origin(data, chosen, seed, pairs), data_root)
         report = job.checked(on_pair) if test else job.fitted(output, on_pair)
         if diagram is not None:
             draw(diagram, report, force=force)

@@ -1,104 +1,92 @@
-"""The work of ``bitr calibrate``: from names to a calibration inside a checkpoint, or to figures of one."""
+"""The work of ``bitr calibrate``: from names to a verifier inside a checkpoint, or to figures of one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bitr.app.calibrate import Answers, Check, answers_of, calibrate, check, pairs_of
-from bitr.app.calibration import Calibration, Origin
-from bitr.assembly.network import Network
+from bitr.assembly.network import Network, with_verifier
 from bitr.cli.console import Counter
 from bitr.errors import InputError
+from bitr.evaluation.calibrate import Check, Origin, Rows, calibrate, check, collect, joints_of, pairs_of
 from bitr.evaluation.figures import reliability_diagram
+from bitr.hypotheses import with_symmetry
 from bitr.model.checkpoint import find
-from bitr.refine import REFINEMENTS
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Figures for each refinement, and what they are of."""
+    """What a confidence is worth, and on which pairs that was measured."""
 
     model: str
     origin: Origin
-    checks: Mapping[str, Check]
+    check: Check
+    joints: tuple[str, ...]
     written: Path | None
 
     def to_json(self) -> str:
-        found = {name: each.to_dict() for name, each in self.checks.items()}
-        return json.dumps({"model": self.model, **asdict(self.origin), "refine": found}, allow_nan=False)
+        told = {"model": self.model, **asdict(self.origin), "joints": list(self.joints)}
+        return json.dumps(told | self.check.to_dict(), allow_nan=False)
 
     def to_text(self) -> str:
         """A table in Markdown."""
         how = "" if self.written is None else ", each by a fit that did not see it"
-        lines = [
-            f"{self.model} on {self.origin.pairs} pairs of {self.origin.data}, {self.origin.split}{how}",
-            "",
-            "| refine | share right | mean confidence | calibration error (10 bins) | AUROC |",
-            "| --- | --- | --- | --- | --- |",
-        ]
-        for name, each in self.checks.items():
-            found = each.to_dict()
-            auroc = "-" if found["auroc"] is None else f"{found['auroc']:.3f}"
-            lines.append(
-                f"| {name} | {found['share_right']:.3f} | {found['mean_confidence']:.3f} | "
-                f"{found['expected_calibration_error']:.3f} | {auroc} |"
-            )
-        return "\n".join(lines)
+        found = self.check.to_dict()
+        auroc = "-" if found["auroc"] is None else f"{found['auroc']:.3f}"
+        wrong = "-" if found["wrong_above_0.9"] is None else f"{found['wrong_above_0.9']:.1%}"
+        return "\n".join(
+            [
+                f"{self.model} on {self.origin.pairs} pairs of {self.origin.data}, {self.origin.split}{how}",
+                "",
+                "| share right | right candidate found | mean confidence | calibration error (10 bins) "
+                "| AUROC | wrong above 0.9 | joints |",
+                "| --- | --- | --- | --- | --- | --- | --- |",
+                f"| {found['share_right']:.3f} | {found['share_possible']:.3f} | "
+                f"{found['mean_confidence']:.3f} | {found['expected_calibration_error']:.3f} | {auroc} | "
+                f"{wrong} | {', '.join(self.joints)} |",
+            ]
+        )
 
 
 @dataclass(frozen=True)
 class Job:
-    """A model, and the pairs it is to be calibrated or checked on."""
+    """A model, and the pairs its verifier is fitted or checked on."""
 
     model: str
     asked: Origin
-    refine: tuple[str, ...]
     root: Path | None
 
     def fitted(self, output: Path | None, on_pair: Counter) -> Report:
-        """Fits, and writes the checkpoint with the calibration inside."""
+        """Fits, and writes the checkpoint with the verifier inside."""
         target = output or find(self.model)
         if output is None and not Path(self.model).exists():
             raise InputError(
                 f"{self.model}: these weights come with bitr; name a file for a copy with --output"
             )
         network = Network.of(self.model)
-        answers, origin = self._answers(network, on_pair)
-        calibration, checks = calibrate(origin, answers)
-        known = network.calibration
-        if known is not None and known.origin == origin:  # maps of other refinements stay
-            calibration = replace(calibration, maps={**known.maps, **calibration.maps})
-        calibration.into(self.model, target)
-        return Report(self.model, origin, checks, target)
+        rows, origin = self._rows(network, on_pair)
+        verifier, found = calibrate(origin, rows)
+        joints = tuple(name for name in joints_of(verifier, rows) if name in network.joints)
+        with_verifier(self.model, target, verifier, joints)
+        return Report(self.model, origin, found, joints, target)
 
     def checked(self, on_pair: Counter) -> Report:
-        """Fits nothing; pairs that the calibration was fitted on are refused."""
+        """Fits nothing; pairs that the verifier was fitted on are refused."""
         network = Network.of(self.model)
-        known = network.calibration
-        if known is None:
-            raise InputError(f"{self.model}: has no calibration; fit one with bitr calibrate, without --test")
-        if (known.origin.data, known.origin.split) == (self.asked.data, self.asked.split):
+        known = network.verifier.origin
+        if (known.get("data"), known.get("split")) == (self.asked.data, self.asked.split):
             raise InputError(
                 f"{self.model}: was calibrated on the {self.asked.split} split of {self.asked.data}"
             )
-        answers, origin = self._answers(network, on_pair, known)
-        return Report(self.model, origin, check(known, answers), None)
+        rows, origin = self._rows(network, on_pair)
+        return Report(self.model, origin, check(network.verifier, rows), network.joints, None)
 
-    def _answers(
-        self, network: Network, on_pair: Counter, known: Calibration | None = None
-    ) -> tuple[dict[str, Answers], Origin]:
-        possible = tuple(REFINEMENTS if known is None else known.maps)
-        for name in self.refine:
-            if name not in possible:
-                raise InputError(f"--refine {name}: expected one of {', '.join(possible)}")
+    def _rows(self, network: Network, on_pair: Counter) -> tuple[list[Rows], Origin]:
         samplings = pairs_of(self.asked, self.root)
         origin = replace(self.asked, pairs=sum(map(len, samplings)))
-        return answers_of(network, samplings, self.refine or possible, on_pair), origin
+        return collect(network, samplings, on_pair, with_symmetry), origin
 
 
 def draw(path: Path, report: Report, *, force: bool) -> None:
-    found = {f"refine {name}": each.reliability for name, each in report.checks.items()}
-    reliability_diagram(path, found, force=force)
+    reliability_diagram(path, {report.model: report.check.reliability}, force=force)

@@ -20,26 +20,26 @@ from bitr.evaluation.certificate.pairs import mesh_pair, overlapping_pair
 from bitr.evaluation.certificate.routes import MOST_TRIALS
 from bitr.io import Geometry
 from bitr.model import BITR
-from bitr.refine import REFINEMENTS
 
-BUDGET = 100
-"""Points that the model sees of a piece, so that small clouds and meshes are subsampled, too."""
+POINTS = 100
+"""That the model sees of a piece, so that small clouds and meshes are subsampled, too."""
+WAYS = {"fast": Settings(fast=True, points=POINTS), "auto": Settings(points=POINTS)}
 REFINED_TRIALS = 2
 
 
 def assemble_routes(model: BITR, name: str) -> list[Route]:
-    """The whole pipeline on clouds larger than the budget and on meshes, with every refinement there is."""
+    """The whole pipeline on clouds larger than what the model sees and on meshes, fast and by default."""
     network = Network.of(name) if is_checkpoint(name) else Network(deepcopy(model).double(), name)
     kinds = {"cloud": overlapping_pair(500, noise=0.003), "mesh": mesh_pair(400)}
     return [
         Route(
-            f"assemble, {kind}, refine {refine}",
-            _assembling(network, Settings(refine=refine, budget=BUDGET)),
+            f"assemble, {kind}, {way}",
+            _assembling(network, settings),
             "float64",
             make,
-            most=MOST_TRIALS if refine == "none" else REFINED_TRIALS,
+            most=MOST_TRIALS if settings.fast else REFINED_TRIALS,
         )
-        for refine in REFINEMENTS
+        for way, settings in WAYS.items()
         for kind, make in kinds.items()
     ]
 

@@ -39,18 +39,21 @@ Limit = Annotated[int | None, typer.Option(help="Only the first so many pairs.",
 Perturb = Annotated[
     bool, typer.Option("--perturb", help="Also on swapped, scaled and rigidly moved pairs (Sec. 6.2).")
 ]
-Budget = Annotated[
+Points = Annotated[
     int | None,
     typer.Option(
-        help="Points of each cloud that the model sees; by default as many as the weights are for; where "
-        "nothing says so all, and 1000 of a mesh.",
+        help="Points of each cloud that the model sees; by default as many as the weights are for, or 1000.",
         min=4,
     ),
 ]
+Method = Annotated[
+    str, typer.Option(metavar="auto|overlap|seam|touch|model", help="As of bitr assemble; auto by default.")
+]
+Fast = Annotated[bool, typer.Option("--fast", help="The model alone: one forward pass for each pair.")]
 Refine = Annotated[
     str,
     typer.Option(
-        metavar="none|icp|ot|match|auto", help="Refinement of each pose, on all points of the pair."
+        metavar="none|icp|ot", help="Refinement of each pose afterwards, as the paper's BITR+ICP and BITR+OT."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
@@ -88,7 +91,9 @@ def run(
     samplings: Samplings = None,
     limit: Limit = None,
     perturb: Perturb = False,
-    budget: Budget = None,
+    points: Points = None,
+    method: Method = "auto",
+    fast: Fast = False,
     refine: Refine = "none",
     json: Json = False,
     output: Output = None,
@@ -103,18 +108,23 @@ def run(
 
     given = names or []
     _check_usage(
-        given, predictions, (samplings, limit, budget, perturb or None, None if refine == "none" else refine)
+        given,
+        predictions,
+        (samplings, limit, points, perturb or None, fast or None)
+        + tuple(value for value in (method, refine) if value not in ("auto", "none")),
     )
     with session(
         verbose, counted=True
     ) as on_row:  # torch takes a second to import: inside, something is shown
+        from bitr.assembly.assemble import Settings
         from bitr.cli.evaluate_job import Job, check_folder, check_refinement, write_folder
         from bitr.cli.evaluate_page import check_page, write_page
 
         check_folder(output, force=force)
         check_page(html, output, force=force)
         check_refinement(refine)
-        job = Job(given[-1], split, seed, samplings, limit, budget, refine, perturb, data_root)
+        settings = Settings(method, fast=fast, points=points)
+        job = Job(given[-1], split, seed, samplings, limit, settings, refine, perturb, data_root)
         report = job.scored(predictions, on_row) if predictions else job.measured(given[0], on_row)
         written = write_folder(output, report, job, force=force) if output is not None else []
         if html is not None:
@@ -132,6 +142,6 @@ def _check_usage(given: list[str], predictions: Path | None, of_a_model: tuple[o
         raise InputError(f"got {len(given)} names, expected {wanted}")
     if predictions and any(value is not None for value in of_a_model):
         raise InputError(
-            "--samplings, --limit, --budget, --refine and --perturb are for a checkpoint; a file of "
+            "--samplings, --limit, --points, --method, --fast, --refine and --perturb are for a checkpoint; a file of "
             "predictions is scored as it is"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bitr.assembly.assemble import Settings
 from bitr.assembly.network import Network
 from bitr.cli.console import Counter
 from bitr.data import AssemblyPair, dataset
@@ -19,8 +20,7 @@ from bitr.data.registry import is_name
 from bitr.errors import InputError
 from bitr.evaluation import figures
 from bitr.evaluation.evaluate import Evaluation, evaluate
-from bitr.evaluation.method import Method
-from bitr.evaluation.model_method import model_method, thinning_method
+from bitr.evaluation.method import Method, engine
 from bitr.evaluation.perturbations import PERTURBATIONS, under
 from bitr.evaluation.predictions import evaluate_predictions
 from bitr.evaluation.ranking import ranked
@@ -54,7 +54,7 @@ class Job:
     seed: int
     samplings: int | None
     limit: int | None
-    budget: int | None
+    settings: Settings
     refine: str
     perturb: bool
     root: Path | None
@@ -87,24 +87,17 @@ class Job:
                 checkpoint=network.name,
                 samplings=times,
                 limit=self.limit,
-                budget=self.budget,
-                points=self._points(network),
+                method="model" if self.settings.fast else self.settings.method,
+                points=self.settings.points or network.points,
                 refine=self.refine,
             ),
             rows,
         )
 
     def method(self, network: Network, sampling: int) -> Method:
-        """The network as it is evaluated."""
-        points = self._points(network)
-        if points is None:
-            method = model_method(network.model, self.budget, name=network.name, seed=self.seed + sampling)
-        else:
-            method = thinning_method(network.model, points, network.name)
+        """The network as it is evaluated: the path of ``bitr assemble``."""
+        method = engine(network, replace(self.settings, seed=self.seed + sampling))
         return method if self.refine == "none" else refined(method, self.refine)
-
-    def _points(self, network: Network) -> int | None:
-        return network.points if self.budget is None else None
 
     def scored(self, predictions: Path, on_row: Counter) -> Report:
         """A file of poses, on the pairs of the seed."""

@@ -69,4 +69,5 @@ INFO = DatasetInfo(
     splits=("train", "test"),
     present=lambda root: bool(below(root, *FILES.values())),
     open=_open,
+    joints=("touch", "model"),
 )

@@ -28,3 +28,6 @@ class DatasetInfo:
     present: Callable[[Path | None], bool]
     """Whether its files are below the root; generated data always is."""
     open: Open
+    joints: tuple[str, ...] = ("overlap", "seam", "touch", "model")
+    """How its pieces join: what weights trained on it are for. A car beside a motorbike does neither touch nor
+    overlap, and only a model can tell its place."""

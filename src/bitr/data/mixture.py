@@ -50,6 +50,7 @@ def mixture(names: Sequence[str], info: Callable[[str], DatasetInfo]) -> Dataset
         splits=splits,
         present=lambda root: all(part.present(root) for part in parts),
         open=partial(_open, tuple(names), tuple(parts)),
+        joints=tuple(dict.fromkeys(joint for part in parts for joint in part.joints)),
     )
 
 

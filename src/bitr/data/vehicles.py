@@ -106,6 +106,7 @@ def cropped(keep: float) -> DatasetInfo:
         splits=SPLITS,
         present=_present,
         open=partial(_open, keep),
+        joints=("model",),
     )
 
 

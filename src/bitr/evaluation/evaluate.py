@@ -11,16 +11,20 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from bitr.assembly.assemble import Assembly
 from bitr.data import AssemblyPair
 from bitr.errors import InputError
-from bitr.evaluation.method import Method
+from bitr.evaluation.method import Method, pose_of
 from bitr.evaluation.metrics import BENCHMARKS, Recall, part_accuracy, recall
 from bitr.evaluation.metrics.overlap import REGISTERED
+from bitr.evaluation.metrics.reliability import BINS, auroc, reliability
 from bitr.evaluation.score import ERRORS, Score, answered, failed
 
 Progress = Callable[[int, int], None]
 """Is told how many of how many are done."""
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
+SURE, LOW = 0.9, 0.2
+"""Confidences above which an answer is taken to be right, and below which it is not."""
 MATCH3D = f"3DMatch (RMSE {REGISTERED:g} m)"
 
 
@@ -33,6 +37,20 @@ class Summary:
     """Standard deviation over the pairs, by n."""
     median: float
     quantiles: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What confidences are worth."""
+
+    mean: float
+    error: float | None
+    """Expected calibration error."""
+    auroc: float | None
+    wrong_above: float | None
+    """Share of wrong answers among those with a confidence above ``SURE``."""
+    below: float
+    """Share of answers with a confidence below ``LOW``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +66,7 @@ class Evaluation:
 
     @property
     def failed(self) -> int:
-        return sum(score.errors is None for score in self.scores)
+        return sum(score.transformation is None for score in self.scores)
 
     def values(self, error: str) -> Float64[np.ndarray, " n"]:
         """One error of every pair; NaN where there is none."""
@@ -57,6 +75,35 @@ class Evaluation:
 
     def summary(self, error: str) -> Summary | None:
         return summary(self.values(error))
+
+    @property
+    def right(self) -> float | None:
+        """Share of all pairs."""
+        return float(np.mean([score.right for score in self.scores])) if self.scores else None
+
+    def within(self, degrees: float) -> float | None:
+        """Share of all pairs that are right and turned by no more."""
+        if not self.scores:
+            return None
+        near = self.values("rotation_error_deg") <= degrees
+        return float(np.mean(near & [score.right for score in self.scores]))
+
+    @property
+    def trust(self) -> Trust | None:
+        """How far the confidences mean what they say; None where there are none."""
+        known = [score for score in self.scores if score.confidence is not None]
+        if not known:
+            return None
+        confidence = np.array([score.confidence for score in known], dtype=np.float64)
+        right = np.array([score.right for score in known])
+        sure = confidence > SURE
+        return Trust(
+            mean=float(confidence.mean()),
+            error=reliability(confidence, right).expected_error if len(known) >= BINS else None,
+            auroc=auroc(confidence, right),
+            wrong_above=float((~right)[sure].mean()) if sure.any() else None,
+            below=float((confidence < LOW).mean()),
+        )
 
     @property
     def seconds(self) -> Summary | None:
@@ -97,6 +144,9 @@ class Evaluation:
             "failed": self.failed,
             "unit": self.unit,
             **{name: None if found is None else asdict(found) for name, found in summaries.items()},
+            "right": self.right,
+            "within_5_deg": self.within(5.0),
+            "trust": None if self.trust is None else asdict(self.trust),
             "part_accuracy": self.part_accuracy,
             "recalls": {name: asdict(found) for name, found in self.recalls.items()},
             "scores": [score.to_dict() for score in self.scores],
@@ -125,8 +175,9 @@ def evaluate(method: Method, pairs: Sequence[AssemblyPair], progress: Progress |
 def _score(method: Method, pair: AssemblyPair) -> Score:
     start = time.perf_counter()
     try:
-        pose = method.solve(pair)
-        return answered(pair, pose, time.perf_counter() - start)
+        answer = method.solve(pair)
+        confidence = answer.confidence if isinstance(answer, Assembly) else None
+        return answered(pair, pose_of(answer), time.perf_counter() - start, confidence)
     except InputError as error:
         return failed(pair, str(error), time.perf_counter() - start)
 

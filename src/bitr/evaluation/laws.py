@@ -23,7 +23,7 @@ def law_errors_on(
     """
     plain = as_rigid(pose)
     gaps = {
-        test: pose_gap(as_rigid(under(method, test, rng).solve(pair)), plain, pair.source.points)
+        test: pose_gap(as_rigid(under(method, test, rng).pose(pair)), plain, pair.source.points)
         for test in ("moved", "swapped", "scaled")
     }
     return Laws(bi=gaps["moved"], swap=gaps["swapped"], scale=gaps["scaled"])

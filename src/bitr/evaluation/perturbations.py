@@ -85,7 +85,7 @@ def under(method: Method, test: str, rng: np.random.Generator) -> Method:
 
     def solve(pair: AssemblyPair) -> Float64[np.ndarray, "4 4"]:
         changed = PERTURBATIONS[test](pair, rng)
-        return changed.original_pose(method.solve(changed.pair))
+        return changed.original_pose(method.pose(changed.pair))
 
     return Method(f"{method.name}, {test}", solve)
 

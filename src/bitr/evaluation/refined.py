@@ -21,6 +21,6 @@ def refined(method: Method, name: str) -> Method:
 
     def solve(pair: AssemblyPair) -> Float64[np.ndarray, "4 4"]:
         x, y = (as_points(side, OF_A_MESH, seed=0).points for side in (pair.source, pair.reference))
-        return refine(x, y, method.solve(pair)).pose
+        return refine(x, y, method.pose(pair)).pose
 
     return Method(f"{method.name} + {name.upper() if name in ACRONYMS else name}", solve)

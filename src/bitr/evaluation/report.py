@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bitr.evaluation.evaluate import Evaluation
+from bitr.evaluation.evaluate import LOW, SURE, Evaluation
 from bitr.evaluation.metrics import BENCHMARKS, chance
 from bitr.evaluation.score import ERRORS
 
@@ -86,7 +86,8 @@ class Report:
 
 NOTES = (
     "Errors are mean ± standard deviation over the pairs that were answered, and in brackets the standard "
-    "deviation of the mean between samplings. Recalls are shares of all pairs, in brackets RRE and RTE of "
+    "deviation of the mean between samplings. Right: within 15° and a tenth of the assembled shape's radius, a "
+    "share of all pairs. Confidence: mean, calibration error in 10 bins, AUROC. Recalls are shares of all pairs, in brackets RRE and RTE of "
     "the accepted ones. Chance: a uniform rotation, for shapes without symmetry."
 )
 
@@ -118,6 +119,10 @@ def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
     if any(each.rotation for each in printed):
         yield "paper Δr (°)", [each.rotation or NONE for each in printed], NONE
     yield "median Δr (°)", [_median(each) for each in pooled], f"{chance.chance_quantile(0.5):.1f}"
+    yield "right", [_share(each.right) for each in pooled], NONE
+    yield "within 5°", [_share(each.within(5.0)) for each in pooled], NONE
+    if any(each.trust is not None for each in pooled):
+        yield "confidence", [_trust(each) for each in pooled], NONE
     yield f"Δt{unit}", [_error(row, "translation_error", ".3g") for row in rows], NONE
     if any(each.translation for each in printed):
         yield "paper Δt", [each.translation or NONE for each in printed], NONE
@@ -132,6 +137,17 @@ def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
     for name in dict.fromkeys(name for row in rows for name in row.shares):
         yield name, [_share(row.shares.get(name)) for row in rows], NONE
     yield "seconds", [NONE if each is None else f"{each.mean:.2g}" for each in seconds], NONE
+
+
+def _trust(evaluation: Evaluation) -> str:
+    """Mean confidence, calibration error, AUROC, and the share of wrong answers among those above 0.9."""
+    found = evaluation.trust
+    if found is None:
+        return NONE
+    auroc = "" if found.auroc is None else f", AUROC {found.auroc:.3f}"
+    error = "" if found.error is None else f", error {found.error:.3f}"
+    sure = "" if found.wrong_above is None else f", {found.wrong_above:.1%} wrong above {SURE:g}"
+    return f"{found.mean:.2f}{error}{auroc}{sure}, {found.below:.0%} below {LOW:g}"
 
 
 def _pairs(row: Repeated) -> str:

@@ -11,9 +11,11 @@ from jaxtyping import Float64
 from bitr.data import AssemblyPair
 from bitr.data.poses import nearest_pose
 from bitr.evaluation import metrics
+from bitr.evaluation.right import is_right
 from bitr.io import as_points
 from bitr.io.subsample import even_draw
 
+UNRELATED = "the pieces do not belong together"
 MOST_POINTS = 20_000
 """Of a cloud, in metrics that compare clouds; of a mesh, so many are drawn on its surface."""
 
@@ -47,6 +49,10 @@ class Score:
     errors: Errors | None
     failure: str | None
     """The reason why there is no answer; None where there is one."""
+    right: bool = False
+    """Whether the pose is within 15° and a tenth of the assembled shape's radius of a right one."""
+    confidence: float | None = None
+    """The method's own, where it has one."""
 
     @property
     def scene(self) -> str:
@@ -56,14 +62,27 @@ class Score:
     def to_dict(self) -> dict[str, Any]:
         pose = None if self.transformation is None else self.transformation.tolist()
         errors = dict.fromkeys(ERRORS) if self.errors is None else asdict(self.errors)
-        rest = {"seconds": self.seconds, "failure": self.failure}
+        rest = {
+            "right": self.right,
+            "confidence": self.confidence,
+            "seconds": self.seconds,
+            "failure": self.failure,
+        }
         return {"id": self.id, "transformation": pose, **errors, **rest}
 
 
-def answered(pair: AssemblyPair, pose: Float64[np.ndarray, "4 4"], seconds: float | None) -> Score:
-    """The score of an answer; one that is no rigid motion raises."""
+def answered(
+    pair: AssemblyPair,
+    pose: Float64[np.ndarray, "4 4"],
+    seconds: float | None,
+    confidence: float | None = None,
+) -> Score:
+    """The score of an answer; one that is no rigid motion raises. Unrelated pieces have no right answer."""
     pose = nearest_pose(pose, pair.id)
-    return Score(pair.id, pair.unit, seconds, pose, errors_of(pair, pose), None)
+    if not pair.related:
+        return Score(pair.id, pair.unit, seconds, pose, None, UNRELATED, False, confidence)
+    errors = errors_of(pair, pose)
+    return Score(pair.id, pair.unit, seconds, pose, errors, None, is_right(pair, pose), confidence)
 
 
 def failed(pair: AssemblyPair, reason: str, seconds: float | None) -> Score:

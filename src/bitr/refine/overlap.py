@@ -12,7 +12,7 @@ from bitr.refine.matches import Partners, partners
 from bitr.refine.surface import Surface, common_noise, common_spacing
 
 ACROSS, NOISY = 0.5, 2.5
-"""What a point may be off the other surface: so many spacings, and so many standard deviations of the noise."""
+"""What a point may be off the other surface: so many spacings, so many standard deviations of the noise."""
 NEAR = 2.0
 """Spacings that its nearest point there may be away."""
 ALIKE = 0.85
@@ -45,7 +45,7 @@ def overlap(x: Surface, y: Surface, ref_from_src: Matrix) -> float:
 
     Such a point has its nearest point away from the other surface's borders, both normals agree, and it is
     off that surface by less than half a spacing, or than the noise explains. Points beyond a border have
-    border points nearest: pieces that only touch hardly overlap. Unchanged by a swap, by motions and by scale.
+    border points nearest: pieces that only touch hardly overlap.
     """
     return overlaps(x, y, ref_from_src).larger
 

@@ -17,8 +17,8 @@ SPACING_RANK = 8
 LEAST_SPACING = 1e-3
 """Of the unit of length; clouds in which most points are copies still have a spacing."""
 OFF_CENTER, AT_BORDER = 0.38, 0.55
-"""A point belongs to a border, or lies right at one, where its neighbours' mean is farther away than this, over
-their spread. It is about 0.2 for neighbours that fill a disc around the point, and 0.75 for half a disc."""
+"""A point belongs to a border, or lies right at one, where its neighbours' mean is farther away than this,
+over their spread. It is about 0.2 for neighbours that fill a disc around the point, and 0.75 for half a disc."""
 BORDER_REACH = 4.0
 """Spacings within which border points support and smooth each other."""
 SUPPORT = 1
@@ -33,7 +33,7 @@ BEYOND = 0.45
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """Points along the open borders of a surface, each with a right-handed frame (tangent, normal, outward)."""
+    """Points along the open borders of a surface, each with a frame (tangent, normal, outward)."""
 
     points: Points
     normals: Points

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bitr.evaluation.model_method import thinned
 
 from bitr.data import dataset
 from bitr.errors import InputError
-from bitr.evaluation.model_method import thinned
 from bitr.evaluation.perturbations import swapped
 from bitr.evaluation.reproduce import Budget, budget, experiment
 from bitr.evaluation.reproduce.every import run_one

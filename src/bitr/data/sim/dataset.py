@@ -113,6 +113,7 @@ def _info(name: str, title: str) -> DatasetInfo:
         splits=SPLITS,
         present=lambda root: True,
         open=_opened(name),
+        joints=("touch", "model"),
     )
 
 

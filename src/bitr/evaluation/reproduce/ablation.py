@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bitr.evaluation.model_method import thinning_method
+from bitr.evaluation.method import model_alone
 from bitr.evaluation.perturbations import PERTURBATIONS
 from bitr.evaluation.reproduce.experiment import Experiment
 from bitr.evaluation.reproduce.plan import Plan
@@ -48,5 +48,5 @@ def _entries(variant: str, experiment: Experiment, plan: Plan) -> Iterator[Entry
     lacking = replace(config, model=replace(config.model, swap=swap, scale=scale))
     found = weights(lacking, config.data.name + variant.replace(" ", "-"), plan, len(VARIANTS))
     yield from four_tests(
-        f"BITR{variant}", thinning_method(found.model, config.data.points_used), found.made, plan.seed
+        f"BITR{variant}", model_alone(found.model, config.data.points_used), found.made, plan.seed
     )

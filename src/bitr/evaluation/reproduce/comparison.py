@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from bitr.assembly.finish import METHODS
+from bitr.data.registry import info, is_name
 from bitr.errors import InputError
 from bitr.evaluation.baselines import baseline
 from bitr.evaluation.baselines.learned import kind, learned_method
-from bitr.evaluation.model_method import thinning_method
+from bitr.evaluation.method import engine, model_alone, network_of
 from bitr.evaluation.refined import refined
 from bitr.evaluation.reproduce.experiment import Case, Experiment
 from bitr.evaluation.reproduce.plan import Plan
@@ -18,6 +20,8 @@ from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.weights import Weights, data_words, trained, training_words, weights
 from bitr.training import TrainConfig
 
+ENGINE = "bitr assemble"
+"""The row of the default command with these weights."""
 OVERLAPPING = 0.5
 """Kept share of both clouds from which on they are sure to overlap, and refinement has something to fit."""
 
@@ -62,8 +66,11 @@ def _table(experiment: Experiment, case: Case, plan: Plan, before: Path | None) 
 
 def _own(experiment: Experiment, case: Case, config: TrainConfig, found: Weights) -> Iterator[Entry]:
     """BITR, and BITR with each refinement."""
-    method = thinning_method(found.model, config.data.points_used)
+    method = model_alone(found.model, config.data.points_used)
     yield Entry(method.name, method, found.made)
+    joints = info(config.data.name).joints if is_name(config.data.name) else METHODS
+    network = network_of(found.model, config.data.points_used, joints)
+    yield Entry(ENGINE, engine(network, name=ENGINE), found.made)
     if case.keep is None or case.keep >= OVERLAPPING:
         for name in experiment.refinements:
             better = refined(method, name)

@@ -8,10 +8,10 @@ from dataclasses import asdict
 import numpy as np
 import torch
 
+from bitr.assembly.sample import sample
 from bitr.data import AssemblyPair
-from bitr.data.piece import Piece, as_cloud, with_features
-from bitr.evaluation.method import Method
-from bitr.evaluation.model_method import thinned, thinning_method
+from bitr.data.piece import as_cloud
+from bitr.evaluation.method import Method, model_alone
 from bitr.evaluation.perturbations import FACTOR, PERTURBATIONS, under
 from bitr.evaluation.report import Repeated
 from bitr.evaluation.reproduce.experiment import Experiment
@@ -19,6 +19,7 @@ from bitr.evaluation.reproduce.plan import Plan
 from bitr.evaluation.reproduce.result import Result, Table
 from bitr.evaluation.reproduce.rows import Entry, measured, samplings
 from bitr.evaluation.reproduce.weights import weights
+from bitr.io import Geometry
 from bitr.model import BITR
 from bitr.testing import Laws, law_errors, worst
 
@@ -33,9 +34,9 @@ def toy(experiment: Experiment, plan: Plan) -> Result:
     config = plan.config(*experiment.data)
     pairs = samplings(config.data.name, plan)
     found = weights(config, config.data.name, plan, 1)
-    entries = four_tests("BITR", thinning_method(found.model, config.data.points_used), found.made, plan.seed)
+    entries = four_tests("BITR", model_alone(found.model, config.data.points_used), found.made, plan.seed)
     rows = measured(entries, pairs, experiment.published, plan)
-    some = [thinned(pair, config.data.points_used) for pair in pairs[0][:LAW_PAIRS]]
+    some = [seen_by(found.model, pair, config.data.points_used) for pair in pairs[0][:LAW_PAIRS]]
     laws = _laws(found.model, some, plan.seed)
     return Result(
         experiment.name,
@@ -69,7 +70,12 @@ def _differences(rows: tuple[Repeated, ...]) -> str:
     return f"{said}: {told}; in the paper below {DIFFERENCE:g}°."
 
 
-def _laws(model: BITR, pairs: Sequence[AssemblyPair], seed: int) -> dict[str, Laws]:
+def seen_by(model: BITR, pair: AssemblyPair, points: int) -> tuple[Geometry, Geometry]:
+    """What the model sees of both pieces."""
+    return sample(pair.source, pair.reference, model.config, points, 1).seen[0]
+
+
+def _laws(model: BITR, pairs: Sequence[tuple[Geometry, Geometry]], seed: int) -> dict[str, Laws]:
     """The largest errors over some pairs, with the weights in either precision."""
     found = {}
     for name, dtype in (("float32", torch.float32), ("float64", torch.float64)):
@@ -78,9 +84,8 @@ def _laws(model: BITR, pairs: Sequence[AssemblyPair], seed: int) -> dict[str, La
     return found
 
 
-def _law_errors(model: BITR, pair: AssemblyPair, generator: torch.Generator) -> Laws:
-    x, y = (Piece(side, side) for side in (pair.source, pair.reference))
-    source, reference = (as_cloud(side, torch.device("cpu")) for side in with_features(x, y, model.config))
+def _law_errors(model: BITR, pair: tuple[Geometry, Geometry], generator: torch.Generator) -> Laws:
+    source, reference = (as_cloud(side, torch.device("cpu")) for side in pair)
     with torch.inference_mode():
         return law_errors(model, source, reference, generator, factor=FACTOR)
 

@@ -1,0 +1,218 @@
+"""Fitting the verifier on pairs whose answer is known, and checking it on others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from bitr.assembly.assemble import Settings, judge
+from bitr.assembly.finish import METHODS, gaps
+from bitr.assembly.network import Network
+from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier
+from bitr.data import AssemblyPair, dataset
+from bitr.data.registry import is_name
+from bitr.errors import InputError
+from bitr.evaluation.metrics.reliability import Reliability, auroc, reliability
+from bitr.evaluation.right import is_right
+
+FOLDS = 5
+LEAST = 50
+"""Minimum number of pairs to fit on."""
+HIDDEN = 16
+STEPS, RATE, DECAY = 600, 0.02, 3e-3
+RANGE = (0.005, 0.995)
+"""Quantiles of each number that count as the ends of its range."""
+JOINT = 0.05
+"""Share of the right answers from which on a method belongs to the weights' kinds of joint."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The pairs that a verifier was fitted on."""
+
+    data: str
+    split: str
+    seed: int
+    pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All candidates of one pair: their evidence, and which of them are right."""
+
+    evidence: Float64[np.ndarray, "g f"]
+    right: Bool[np.ndarray, " g"]
+    poses: Float64[np.ndarray, "g 4 4"]
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """Confidences on pairs that they were not fitted on, beside what is right."""
+
+    confidence: Float64[np.ndarray, " n"]
+    right: Bool[np.ndarray, " n"]
+    possible: Bool[np.ndarray, " n"]
+    """Whether some candidate of the pair is right."""
+
+    @property
+    def reliability(self) -> Reliability:
+        return reliability(self.confidence, self.right)
+
+    def to_dict(self) -> dict[str, Any]:
+        sure = self.confidence > 0.9
+        return {
+            "pairs": len(self.right),
+            "share_right": float(self.right.mean()),
+            "share_possible": float(self.possible.mean()),
+            "mean_confidence": float(self.confidence.mean()),
+            "expected_calibration_error": self.reliability.expected_error,
+            "auroc": auroc(self.confidence, self.right),
+            "above_0.9": int(sure.sum()),
+            "wrong_above_0.9": float((~self.right)[sure].mean()) if sure.any() else None,
+            "bins": {
+                "confidence": self.reliability.confidence.tolist(),
+                "share_right": self.reliability.right.tolist(),
+            },
+        }
+
+
+def pairs_of(origin: Origin, root: Path | None) -> list[Sequence[AssemblyPair]]:
+    """So many pairs of a data set, sampled anew as often as needed; of the user's own files each once."""
+    found = [dataset(origin.data, origin.split, root, origin.seed)[: origin.pairs]]
+    while (count := sum(map(len, found))) < origin.pairs and is_name(origin.data):
+        again = dataset(origin.data, origin.split, root, origin.seed + len(found))
+        found.append(again[: origin.pairs - count])
+    return found
+
+
+def collect(
+    network: Network,
+    samplings: Iterable[Sequence[AssemblyPair]],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    label: Callable[[AssemblyPair], AssemblyPair] = lambda pair: pair,
+) -> list[Rows]:
+    """The candidates of every pair, as ``bitr assemble`` finds them; ``label`` may add right answers."""
+    samplings = list(samplings)
+    total, rows = sum(map(len, samplings)), []
+    for pair in chain.from_iterable(samplings):
+        judged = judge(pair.source, pair.reference, network, Settings())
+        known = label(pair)
+        right = np.array([is_right(known, pose) for pose in judged.poses()])
+        rows.append(Rows(judged.evidence, right, judged.candidates.poses, judged.candidates.methods))
+        progress(len(rows), total)
+    return rows
+
+
+def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Verifier, Check]:
+    """The verifier, fitted on all pairs, and confidences that were each fitted on other pairs."""
+    if len(rows) < LEAST:
+        raise InputError(f"{origin.data}: {len(rows)} pairs, expected at least {LEAST} to fit on")
+    fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
+    answers: list[tuple[float, float, bool, bool]] = [(0.0, 0.0, False, False)] * len(rows)
+    for k in range(FOLDS):
+        fitted = _fit([each for each, own in zip(rows, fold, strict=True) if own != k], origin, seed)
+        for i in np.flatnonzero(fold == k).tolist():
+            answers[i] = _best(fitted, rows[i])
+    best, other, right, possible = (np.array(column) for column in zip(*answers, strict=True))
+    map_ = _fit_map(best, other, right)
+    held_back = np.zeros(len(rows))
+    for k in range(FOLDS):
+        own = _fit_map(best[fold != k], other[fold != k], right[fold != k])
+        held_back[fold == k] = _confidence(own, best[fold == k], other[fold == k])
+    check = Check(held_back, right, possible)
+    told = asdict(origin) | {key: value for key, value in check.to_dict().items() if key != "bins"}
+    return replace(_fit(rows, origin, seed), calibration=map_, origin=told), check
+
+
+def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:
+    """The verifier on pairs that it was not fitted on."""
+    answers = [_best(verifier, each) for each in rows]
+    best, other, right, possible = (np.array(column) for column in zip(*answers, strict=True))
+    return Check(_confidence(verifier.calibration, best, other), right, possible)
+
+
+def joints_of(verifier: Verifier, rows: Sequence[Rows]) -> tuple[str, ...]:
+    """The kinds of joint that the right answers are finished by; the model's own pose always counts."""
+    firsts = [(each, int(np.argmax(verifier.scores(each.evidence)))) for each in rows]
+    right = [each.methods[i] for each, i in firsts if each.right[i]]
+    often = [name for name in METHODS if right.count(name) >= JOINT * max(len(right), 1)]
+    return tuple(name for name in METHODS if name in often or name == "model")
+
+
+def _best(verifier: Verifier, rows: Rows) -> tuple[float, float, bool, bool]:
+    """Scores of the best candidate and of the best that differs; whether it is right, and whether any is."""
+    scores = verifier.scores(rows.evidence)
+    first = int(np.argmax(scores))
+    far = gaps(rows.poses, rows.poses[first]) > 1
+    other = float(scores[far].max()) if far.any() else RUNNER_UP
+    return float(scores[first]), max(other, RUNNER_UP), bool(rows.right[first]), bool(rows.right.any())
+
+
+def _confidence(
+    map_: Float64[np.ndarray, " 3"], best: Float64[np.ndarray, " n"], other: Float64[np.ndarray, " n"]
+) -> Float64[np.ndarray, " n"]:
+    return np.asarray(expit(map_[0] + map_[1] * best + map_[2] * (other - RUNNER_UP)))
+
+
+def _fit_map(
+    best: Float64[np.ndarray, " n"], other: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]
+) -> Float64[np.ndarray, " 3"]:
+    """Logistic regression of what is right on both scores, with Platt's targets."""
+    k = np.count_nonzero(right)
+    target = np.where(right, (k + 1) / (k + 2), 1 / (len(right) - k + 2))
+    design = np.column_stack([np.ones(len(best)), best, other - RUNNER_UP])
+
+    def loss(w: Float64[np.ndarray, " 3"]) -> tuple[float, Float64[np.ndarray, " 3"]]:
+        score = design @ w
+        value = float((np.logaddexp(0, score) - target * score).mean() + 1e-3 * w @ w)
+        return value, design.T @ (expit(score) - target) / len(target) + 2e-3 * w
+
+    return np.asarray(minimize(loss, np.array([0.0, 1.0, 0.0]), jac=True, method="BFGS").x)
+
+
+def _fit(rows: Sequence[Rows], origin: Origin, seed: int) -> Verifier:
+    """A network with one hidden layer, by the likelihood of what is right for every candidate and every pair.
+
+    Of each pair's candidates both count: whether each is right, and that a right one comes first.
+    """
+    evidence = np.concatenate([each.evidence for each in rows])
+    low, high = np.quantile(evidence, RANGE, axis=0)
+    scaled = 2 * (np.clip(evidence, low, high) - low) / np.maximum(high - low, 1e-9) - 1
+    x = torch.from_numpy(scaled).float()
+    y = torch.from_numpy(np.concatenate([each.right for each in rows])).float()
+    counts = [len(each.right) for each in rows]
+    pair = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(counts))
+    share = 1 / torch.tensor(counts).float()[pair]
+    solvable = torch.zeros(len(rows)).index_add(0, pair, y) > 0
+    generator = torch.Generator().manual_seed(seed)
+    hidden = (torch.randn(len(NAMES), HIDDEN, generator=generator) * 0.3).requires_grad_()
+    bias = torch.zeros(HIDDEN).requires_grad_()
+    last = (torch.randn(HIDDEN, generator=generator) * 0.3).requires_grad_()
+    last_bias = torch.zeros(()).requires_grad_()
+    decayed = {"params": [hidden, last], "weight_decay": DECAY / RATE}
+    optimizer = torch.optim.AdamW([decayed, {"params": [bias, last_bias], "weight_decay": 0.0}], lr=RATE)
+    for step in range(STEPS):
+        optimizer.param_groups[0]["lr"] = optimizer.param_groups[1]["lr"] = RATE * (1 - step / STEPS)
+        score = torch.tanh(x @ hidden + bias) @ last + last_bias
+        each = torch.nn.functional.binary_cross_entropy_with_logits(score, y, reduction="none")
+        loss = (each * share).sum() / len(rows)
+        top = torch.full((len(rows),), -torch.inf).scatter_reduce(0, pair, score, "amax").detach()
+        mass = torch.zeros(len(rows)).index_add(0, pair, (score - top[pair]).exp())
+        good = torch.zeros(len(rows)).index_add(0, pair, (score - top[pair]).exp() * y)
+        loss = loss + (mass / good.clamp_min(1e-9)).log()[solvable].mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    weights, shift, out = (value.detach().double().numpy() for value in (hidden, bias, last))
+    identity = np.array([0.0, 1.0, 0.0])
+    return Verifier(low, high, weights, shift, out, float(last_bias.detach()), identity, asdict(origin))
