@@ -54,7 +54,7 @@ def report_picture(profile: Path) -> bytes:
     command = [sys.executable, "-m", "bitr", "assemble", SOURCE.name, REFERENCE.name, "--html", "report.html"]
     subprocess.run(command, cwd=profile, check=True, stdout=subprocess.DEVNULL)
     with browser(profile / "browser", *WEBGL) as tab:
-        tab.open(profile / "report.html", width=WIDTH, height=100)
+        tab.open(profile / "report.html", width=WIDTH, height=1000)  # the view is as high as it gets
         height = tab.evaluate("document.documentElement.scrollHeight")
         tab.open(profile / "report.html", "after", width=WIDTH, height=height)
         return tab.screenshot()
