@@ -1,6 +1,6 @@
-"""How many answers a second follow a drag, on pieces of a thousand points.
+"""How many answers of the model a second follow a drag, on pieces of a thousand points.
 
-From the root of the repository: python -m benchmarks.viewer [--browser] [--refine icp]
+From the root of the repository: python -m benchmarks.viewer [--browser]
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import torch
 
 from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
+from bitr.data.transforms import take
 from bitr.io import Geometry, read
+from bitr.io.subsample import farthest_points
 from bitr.viewer.layout import layout
 from bitr.viewer.piece import Piece
 from bitr.viewer.session import Place, Problem, Session
@@ -42,9 +44,9 @@ def drag(start: Session, move: Callable[[Place], None], seconds: float) -> None:
         time.sleep(max(0.0, began + (tick + 1) / RATE - time.perf_counter()))
 
 
-def without_browser(pair: tuple[Geometry, Geometry], refine: str, seconds: float) -> list[Answer]:
+def without_browser(pair: tuple[Geometry, Geometry], seconds: float) -> list[Answer]:
     solver, answers = Solver(Network.of("default")), list[Answer]()
-    problem = Problem((Piece(pair[0]), Piece(pair[1])), refine)
+    problem = Problem((Piece(pair[0]), Piece(pair[1])), "model")
     start = layout(problem, solver.base(problem).transformation).start(problem)
     worker, first = Worker(), solver.solve(start)
 
@@ -56,7 +58,7 @@ def without_browser(pair: tuple[Geometry, Geometry], refine: str, seconds: float
     return answers
 
 
-def in_browser(pair: tuple[Geometry, Geometry], refine: str, seconds: float) -> list[Answer]:
+def in_browser(pair: tuple[Geometry, Geometry], seconds: float) -> list[Answer]:
     """The same on a page in a headless Chromium, whose software rendering takes a core of its own."""
     from tests.viewer.chromium import chromium, until
 
@@ -65,15 +67,14 @@ def in_browser(pair: tuple[Geometry, Geometry], refine: str, seconds: float) -> 
     answers = list[Answer]()
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
-        Viewer(Network.of("default"), pair, port=0) as viewer,
+        Viewer(Network.of("default"), pair, port=0, method="model") as viewer,
         chromium(Path(profile)) as new_tab,
     ):
         tab = new_tab()
         tab.open(viewer.url)
         until(lambda: tab.text("bitr-answer"), "an answer")
         page = next(iter(viewer.pages.values()))
-        page.change(lambda session: session.refined(refine))
-        until(lambda: page.answer and page.answer.assembly.refine == refine, "the refinement")
+        until(lambda: page.answer and not page.answer.carried, "the answer as the pieces stand")
         follow = page.solver.follow
 
         def counted(session: Session, last: Answer) -> Answer:
@@ -95,18 +96,17 @@ def in_browser(pair: tuple[Geometry, Geometry], refine: str, seconds: float) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--browser", action="store_true", help="on a page in Chromium, not without one")
-    parser.add_argument("--refine", default="none")
     parser.add_argument("--seconds", type=float, default=10.0)
     given = parser.parse_args()
-    x, y = (Piece(read(path), budget=POINTS).seen for path in (SOURCE, REFERENCE))
+    x, y = (take(cloud, farthest_points(cloud.points, POINTS)) for cloud in map(read, (SOURCE, REFERENCE)))
     measure = in_browser if given.browser else without_browser
-    answers = measure((x, y), given.refine, given.seconds)
+    answers = measure((x, y), given.seconds)
     took = 1000 * np.array([answer.assembly.seconds for answer in answers])
     print(
         f"{len(answers) / given.seconds:.1f} answers a second over {given.seconds:g} s; an answer takes "
         f"{np.median(took):.0f} ms (median, {took.min():.0f} to {took.max():.0f}); largest law error "
         f"{max(answer.law_error for answer in answers):.0e}; {len(x.points)} and {len(y.points)} points, "
-        f"refine {given.refine}, {torch.get_num_threads()} threads"
+        f"{torch.get_num_threads()} threads"
     )
 
 

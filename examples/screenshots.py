@@ -22,7 +22,7 @@ from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.io import read
 from bitr.viewer.viewer import Viewer
 
-VIEWER = {"width": 1280, "height": 760}
+VIEWER = {"width": 1280, "height": 900}
 WIDTH = 1000
 """Of the report; it is as high as it is."""
 CLOSE = "[...document.querySelectorAll('.mantine-Notification-closeButton')].map((b) => b.click()).length"
@@ -38,6 +38,7 @@ def viewer_picture(profile: Path) -> bytes:
         tab.open(viewer.url)
         until(lambda: tab.text("bitr-answer"), "an answer")
         page = next(iter(viewer.pages.values()))
+        until(lambda: page.answer and not page.answer.carried, "the answer as the pieces stand")
         until(lambda: page.client.camera.image_width < VIEWER["width"], "the panel at its side")
         until(lambda: tab.evaluate(CLOSE) == 0 and not tab.evaluate(MOVING), "notices to go")
         drawn = tab.screenshot()
@@ -53,7 +54,7 @@ def report_picture(profile: Path) -> bytes:
     command = [sys.executable, "-m", "bitr", "assemble", SOURCE.name, REFERENCE.name, "--html", "report.html"]
     subprocess.run(command, cwd=profile, check=True, stdout=subprocess.DEVNULL)
     with browser(profile / "browser", *WEBGL) as tab:
-        tab.open(profile / "report.html", width=WIDTH, height=100)
+        tab.open(profile / "report.html", width=WIDTH, height=1000)  # the view is as high as it gets
         height = tab.evaluate("document.documentElement.scrollHeight")
         tab.open(profile / "report.html", "after", width=WIDTH, height=height)
         return tab.screenshot()

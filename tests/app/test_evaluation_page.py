@@ -21,7 +21,8 @@ HOSTILE = "</script><img src=x onerror=alert(1)> | {{scenes}} \" '"
 def score(number, degrees, id="pair"):
     if degrees is None:
         return Score(f"{id} {number}", "m", 0.5, None, None, f"refused {HOSTILE}")
-    return Score(f"{id} {number}", "m", 0.5, np.eye(4), Errors(degrees, 0.1, 0.2, 0.3, 0.4, 0.5, None), None)
+    errors = Errors(degrees, 0.1, 0.2, 0.3, 0.4, 0.5, None)
+    return Score(f"{id} {number}", "m", 0.5, np.eye(4), errors, None, right=degrees < 15, confidence=0.625)
 
 
 def report_of(degrees, names=("method",)):
@@ -86,7 +87,16 @@ def test_table_settings_errors_and_pose_are_on_the_page(page):
     cells = [e["text"] for e in parsed.all("td")]
     assert "126.5 ± 37.0" in cells
     assert "30.00°" in cells
+    assert cells.count("62%") == 3  # of the pairs that can be seen
+    assert (cells.count("yes"), cells.count("no")) == (1, 2)
     assert len(parsed.all("table", **{"class": "matrix"})) == 3
+
+
+def test_pieces_that_do_not_belong_together_are_said_to_be_so():
+    unrelated = Score("pair 9", "m", 0.5, np.eye(4), None, "the pieces do not belong together")
+    rows = (Repeated("one", (Evaluation("one", (score(0, 10.0), unrelated)),)),)
+    parsed = Parsed(page_of(Report({"dataset": "own"}, rows), cut_scene(60)))
+    assert [e["text"] for e in parsed.all("td", colspan="3")] == ["the pieces do not belong together"]
 
 
 def test_the_figures_are_those_of_the_errors(page):

@@ -3,6 +3,7 @@
 import base64
 import json
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from bitr.app.report import html_page, write_html
+from bitr.app.report_rows import best_of, report_settings
+from bitr.assembly.assemble import Settings
 from bitr.errors import InputError
 from bitr.pictures.scene import Scene
 from bitr.pictures.web import in_script
+from tests.app.answers import assembly_of
 from tests.app.parsed import Parsed, assert_allows_only_its_own, assert_loads_nothing
 from tests.pictures.scenes import cut_scene, with_keypoints
 
@@ -52,6 +56,76 @@ def test_text_from_outside_stays_text(text):
     assert [e["text"] for e in parsed.all("p", **{"class": "warning"})] == [text]
     assert len(parsed.all("script")) == 2
     assert parsed.scene()["before"] == staged_before(SMALL)
+
+
+@pytest.fixture
+def doubtful():
+    """A scene, and an answer with three hypotheses that is not sure."""
+    scene = cut_scene()
+    poses = [
+        scene.transformation @ turn
+        for turn in (np.eye(4), np.diag([-1.0, -1, 1, 1]), np.diag([1.0, -1, -1, 1]))
+    ]
+    return scene, assembly_of(poses, status="unsure", reason=HOSTILE[1])
+
+
+def test_hypotheses_are_listed_with_what_speaks_for_them_and_the_first_is_shown(doubtful):
+    scene, assembly = doubtful
+    parsed = Parsed(html_page(scene, assembly))
+    rows = [e["attrs"] for e in parsed.all("tr") if "data-motion" in e["attrs"]]
+    assert [(row["data-motion"], row["aria-current"]) for row in rows] == [
+        ("0", "true"),
+        ("1", "false"),
+        ("2", "false"),
+    ]
+    cells = [e["text"] for e in parsed.all("td")]
+    for text in ("33%", "seam", "match", "0.25", "0.75", "50%"):
+        assert cells.count(text) == 3, text
+    shown = [
+        e["attrs"]["data-pose"]
+        for e in parsed.all("div")
+        if "data-pose" in e["attrs"] and "hidden" not in e["attrs"]
+    ]
+    assert shown == ["0"]
+    assert_loads_nothing(html_page(scene, assembly).replace(escape(HOSTILE[1]), ""))
+
+
+def test_each_hypothesis_has_its_motion_and_its_copies(doubtful):
+    scene, assembly = doubtful
+    parsed = Parsed(html_page(scene, assembly))
+    data = parsed.scene()
+    copied = [json.loads(e["attrs"]["data-copy"]) for e in parsed.all("button", **{"class": "copy"})][::2]
+    points = decoded(data["source"]["points"])
+    for each, motion, matrix in zip(assembly.hypotheses, data["motions"], copied, strict=True):
+        pose = each.transformation
+        assert matrix == pose.tolist()
+        w, *xyz = motion["quaternion"]
+        placed = Rotation.from_quat([*xyz, w]).apply(points) + motion["after"]
+        expected = scene.source @ pose[:3, :3].T + pose[:3, 3] - data["reference"]["center"]
+        np.testing.assert_allclose(placed, expected, atol=1e-5)
+    assert data["motions"][0].items() <= data.items()
+
+
+def test_status_and_reason_stand_at_the_top_unless_all_is_well(doubtful):
+    scene, assembly = doubtful
+    scene = replace(scene, facts=[("status", "unsure: why"), ("model", "default")])
+    parsed = Parsed(html_page(scene, assembly))
+    (found,) = parsed.all("p", **{"class": "status"})
+    assert found["text"] == f": {HOSTILE[1]}"
+    assert [e["text"] for e in parsed.all("strong")] == ["unsure"]
+    assert "status" not in [e["text"] for e in parsed.all("th")]
+    fine = Parsed(html_page(scene, replace(assembly, status="ok", reason=None)))
+    assert fine.all("p", **{"class": "status"}) == []
+    assert "status" in [e["text"] for e in fine.all("th")]
+
+
+def test_a_report_shows_more_hypotheses_than_were_asked_for_and_the_answer_has_no_more(doubtful):
+    _, assembly = doubtful
+    assert report_settings(Settings(hypotheses=1)).hypotheses == 5
+    assert report_settings(Settings(hypotheses=9)).hypotheses == 9
+    best = best_of(assembly, 2)
+    assert [each.weight for each in best.hypotheses] == [0.5, 0.5]
+    np.testing.assert_array_equal(best.transformation, assembly.transformation)
 
 
 def staged_before(scene: Scene) -> list[float]:
@@ -146,7 +220,7 @@ def test_an_existing_file_is_refused_without_force(tmp_path):
 
 
 def test_nothing_is_left_behind_after_an_error(tmp_path, monkeypatch):
-    def fail(scene):
+    def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr("bitr.app.report.html_page", fail)

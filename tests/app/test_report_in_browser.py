@@ -9,6 +9,7 @@ import pytest
 
 from bitr.app.report import html_page, write_html
 from bitr.pictures.scene import Scene
+from tests.app.answers import assembly_of
 from tests.app.browser import EXECUTABLE, NO_WEBGL, WEBGL, browser
 from tests.pictures.scenes import colored, cut_scene, with_keypoints
 
@@ -32,7 +33,8 @@ def page(request, tmp_path_factory):
 def report(tmp_path_factory):
     scene = cut_scene(1500, title="<b>a</b> & b", facts=[("warning", "<img src=x onerror=alert(1)>")])
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_html(path, replace(scene, **with_keypoints(scene)), force=False)
+    several = assembly_of([scene.transformation] * 5, status="unsure", reason="x" * 300)
+    write_html(path, replace(scene, **with_keypoints(scene)), several, force=False)
     return path
 
 
@@ -145,6 +147,29 @@ def test_mouse_and_keys_turn_move_and_zoom_and_reset_undoes_it(page, report):
         assert (shown_after(closer).min(2) < 230).sum() > 1.1 * (first.min(2) < 230).sum()
     assert (shown_after(lambda: key("ArrowLeft")) != first).any()
     assert middle(shown_after(lambda: key("ArrowRight", modifiers=8)))[0] > middle(first)[0] + 8
+
+
+def test_a_click_on_a_hypothesis_shows_its_pose_and_the_source_where_it_puts_it(page, tmp_path):
+    scene = cut_scene(1500)
+    away = scene.transformation @ np.diag([-1.0, -1.0, 1.0, 1.0])
+    away[:3, 3] += 3
+    several = assembly_of([scene.transformation, away], status="ambiguous", reason="two <b> fit")
+    write_html(tmp_path / "a.html", scene, several, force=False)
+    page.open(tmp_path / "a.html", "before", **SIZE)
+    assert "ambiguous: two <b> fit" in page.evaluate("document.querySelector('.status').innerText")
+    shown = "[...document.querySelectorAll('[data-pose]')].filter((e) => !e.hidden).map((e) => e.innerText)"
+    before = view(page)
+    for number, name in ((1, "Pose 2"), (0, "Pose 1")):
+        page.evaluate(f"document.querySelector('[data-motion=\"{number}\"] button').click()")
+        page.settle()
+        (text,) = page.evaluate(shown)
+        assert text.startswith(name)
+        assert page.evaluate("document.querySelector('tr[aria-current=true]').dataset.motion") == str(number)
+        pixels = view(page)
+        assert colored(pixels, "yellow").mean() > 0.005  # after the motion
+        assert (pixels != before).any()
+        before = pixels
+    assert page.errors == []
 
 
 def test_two_fingers_zoom(page, report):

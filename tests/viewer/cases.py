@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -11,16 +13,22 @@ from bitr.io import Geometry, read
 from bitr.viewer.piece import Piece
 from bitr.viewer.session import Place, Problem, Session
 
-BUDGET = 150
+POINTS = 150
 
 
 def demo_pair() -> tuple[Geometry, Geometry]:
     return read(SOURCE), read(REFERENCE)
 
 
-def problem(refine: str = "none") -> Problem:
-    x, y = demo_pair()
-    return Problem((Piece(x, budget=BUDGET), Piece(y, budget=BUDGET)), refine)
+def few_points(step: int = 4) -> tuple[Geometry, Geometry]:
+    """The demo's pair with some of its points: the engine is faster on them."""
+    x, y = (replace(side, points=side.points[::step]) for side in demo_pair())
+    return x, y
+
+
+def problem(method: str = "model", hypotheses: int = 1) -> Problem:
+    x, y = few_points()
+    return Problem((Piece(x), Piece(y)), method, hypotheses, POINTS)
 
 
 def place(rng: np.random.Generator, size: float = 5.0) -> Place:
@@ -28,8 +36,8 @@ def place(rng: np.random.Generator, size: float = 5.0) -> Place:
     return Place(pose[:3, :3], pose[:3, 3])
 
 
-def session(rng: np.random.Generator, refine: str = "none") -> Session:
-    return Session(problem(refine), (place(rng), place(rng)))
+def session(rng: np.random.Generator, method: str = "model", hypotheses: int = 1) -> Session:
+    return Session(problem(method, hypotheses), (place(rng), place(rng)))
 
 
 def turned(session: Session, index: int, degrees: float) -> Place:

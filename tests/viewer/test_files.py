@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,7 +81,18 @@ def test_the_pose_as_text_and_as_json_are_those_of_the_files(answer):
     assert found["source"].endswith("reference.ply")
     assert found["viewer"]["swapped"] is True
     assert found["viewer"]["scale"] == 2.0
+    assert found["viewer"]["hypothesis"] == 1
+    assert found["method"] == answer.assembly.method
+    assert found["status"] == answer.assembly.status
     assert found["inlier_rmse"] == answer.assembly.inlier_rmse / 2
+
+
+def test_what_is_downloaded_while_a_piece_is_held_is_the_last_answer(answer):
+    there = answer.session.places[0]
+    held = replace(answer, session=answer.session.moved(0, replace(there, middle=there.middle + 1)))
+    assert held.carried
+    assert pose_text(held) == pose_text(answer)
+    assert json.loads(pose_json(held))["viewer"]["law_error"] is None
 
 
 def test_the_assembled_cloud_holds_both_files_at_full_resolution(answer, tmp_path):

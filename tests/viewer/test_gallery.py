@@ -111,17 +111,10 @@ def test_pairs_that_are_gone_are_told_in_one_line_before_anything_is_served(else
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("said", "budget"),
-    [
-        ({"budget": 200, "points": None}, 200),
-        ({"budget": None, "points": 300}, 300),
-        ({"budget": None, "points": None}, None),
-    ],
-)
-def test_pairs_are_opened_as_they_were_evaluated(elsewhere, said, budget, monkeypatch):
+@pytest.mark.parametrize("points", [300, None])
+def test_pairs_are_opened_as_they_were_evaluated(elsewhere, points, monkeypatch):
     shutil.copy(find("default"), elsewhere.parent.parent / "own.safetensors")
-    more = {"checkpoint": "own.safetensors", "refine": "icp"} | said
+    more = {"checkpoint": "own.safetensors", "method": "seam", "points": points}
     elsewhere.write_text(json.dumps(json.loads(elsewhere.read_text()) | more))
     made = []
 
@@ -132,15 +125,16 @@ def test_pairs_are_opened_as_they_were_evaluated(elsewhere, said, budget, monkey
     monkeypatch.setattr(viewer_module, "Viewer", serving)
     monkeypatch.setattr(view, "_serve", lambda *_: None)
     assert main(["view", "--results", str(elsewhere.parent)]) == 0
-    assert main(["view", "--results", str(elsewhere.parent), "--model", "default", "--budget", "50"]) == 0
+    other = ["--model", "default", "--points", "50", "--method", "model"]
+    assert main(["view", "--results", str(elsewhere.parent), *other]) == 0
     (network, _), how = made[0]
     assert network.name.endswith("home/own.safetensors")
-    assert (how["budget"], how["refine"]) == (budget, "icp")
+    assert (how["points"], how["method"]) == (points, "seam")
     (network, _), how = made[1]
-    assert (network.name, how["budget"]) == ("default", 50)
+    assert (network.name, how["points"], how["method"]) == ("default", 50, "model")
 
 
-@pytest.mark.parametrize("wrong", [{"refine": "magic"}, {"budget": 1}])
+@pytest.mark.parametrize("wrong", [{"method": "magic"}, {"points": 1}])
 def test_settings_that_bitr_evaluate_does_not_write_are_bad_input(results, tmp_path, wrong):
     (tmp_path / FILE).write_text(json.dumps(json.loads((results / FILE).read_text()) | wrong))
     with pytest.raises(InputError, match="expected"):
@@ -168,7 +162,10 @@ def test_a_picture_has_as_many_points_as_the_thumbnail_says(results, monkeypatch
 @pytest.mark.filterwarnings("ignore:Queued:UserWarning")
 def test_a_click_on_a_picture_opens_its_pair(results, tmp_path):
     network = Network.of("default")
-    with Viewer(network, Gallery(results), port=0, budget=100) as viewer, chromium(tmp_path) as new_tab:
+    with (
+        Viewer(network, Gallery(results), port=0, points=100, method="model") as viewer,
+        chromium(tmp_path) as new_tab,
+    ):
         tab = new_tab()
         tab.open(viewer.url)
         page = until(lambda: next(iter(viewer.pages.values()), None), "a page")

@@ -9,6 +9,7 @@ from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.data.poses import inverse
 from bitr.viewer import server as server_module
+from bitr.viewer.files import pose_text
 from bitr.viewer.viewer import Viewer
 from tests.app.browser import EXECUTABLE
 from tests.pictures.scenes import colored
@@ -26,7 +27,7 @@ HANDLE_AT = 0.9
 
 @pytest.fixture(scope="module")
 def viewer():
-    with Viewer(Network.of("default"), demo_pair(), port=0, budget=200) as viewer:
+    with Viewer(Network.of("default"), demo_pair(), port=0, points=200, method="model") as viewer:
         yield viewer
 
 
@@ -72,7 +73,13 @@ def answered(page):
     """Wait until what is done inside has been answered."""
     before = page.answer
     yield
-    until(lambda: page.answer is not before and page.answer.session is page.session, "another answer")
+    until(lambda: _is_new(page, before), "another answer")
+
+
+def _is_new(page, before):
+    """Whether the page has an answer that was computed for it as it is now."""
+    now = page.answer
+    return now is not before and now.session is page.session and now.solved is page.session
 
 
 def on_screen(page, point):
@@ -114,7 +121,9 @@ def pictured(tab, page):
 
 def choose(tab, chosen, option):
     """Another option of the list that has one chosen."""
-    tab.evaluate(f"[...document.querySelectorAll('input')].find((i) => i.value === {chosen!r}).click()")
+    list_ = f"[...document.querySelectorAll('input')].find((i) => i.value === {chosen!r})"
+    until(lambda: tab.evaluate(f"!!{list_}"), chosen)
+    tab.evaluate(f"{list_}.click()")
     found = f"[...document.querySelectorAll('[role=option]')].find((o) => o.textContent === {option!r})"
     until(lambda: tab.evaluate(f"!!{found}"), option)
     tab.evaluate(f"{found}.click()")
@@ -186,18 +195,60 @@ def test_swapping_exchanges_the_colours_and_inverts_the_answer(tab, page):
 
 def test_the_scale_slider_keeps_the_law(tab, page):
     with answered(page):
-        tab.evaluate("document.querySelector('[role=slider]').focus()")
+        tab.evaluate("document.querySelectorAll('[role=slider]')[1].focus()")  # the first is of hypotheses
         tab.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", code="ArrowRight")
         tab.send("Input.dispatchKeyEvent", type="keyUp", key="ArrowRight", code="ArrowRight")
     assert page.answer.session.scale == pytest.approx(1.05)
     assert page.answer.law_error < 1e-9
 
 
-def test_refining_works(tab, page):
+def test_another_method_gives_several_hypotheses_and_a_click_shows_one(tab, page):
     with answered(page):
-        choose(tab, "none", "icp")
-    assert page.answer.assembly.refine == "icp"
+        choose(tab, "model", "seam")
+    found = page.answer.assembly.hypotheses
+    assert len(found) > 1
+    rows = "document.querySelectorAll('#bitr-hypotheses tbody tr')"
+    until(lambda: tab.evaluate(f"{rows}.length") == len(found), "the table")
+    tab.evaluate(f"{rows}[1].click()")
+    until(lambda: page.answer.choice == 1, "the second")
+    np.testing.assert_array_equal(page.answer.pose, found[1].transformation)
+    current = f"[...{rows}].map((row) => row.getAttribute('aria-current')).indexOf('true')"
+    until(lambda: tab.evaluate(current) == 1, "the second in the table")
+    until(
+        lambda: tab.evaluate("document.getElementById('bitr-copy').textContent") == "Copy pose 2", "its pose"
+    )
+
+
+def test_while_a_piece_is_held_the_answer_of_the_engine_is_carried_along(tab, page):
+    with answered(page):
+        choose(tab, "model", "seam")
+    before = page.answer
+    page.move(0, turned(page.session, 0, 30.0), held=True)
+    until(lambda: "g₂ g g₁⁻¹" in tab.text("bitr-carried"), "the words")
+    assert page.answer.assembly is before.assembly
+    with answered(page):
+        page.move(0, turned(page.session, 0, 30.0))
+    until(lambda: not tab.text("bitr-carried"), "no such words")
     assert page.answer.law_error < 1e-6
+    until(lambda: f"{page.answer.law_error:.1e}" in tab.text("bitr-answer"), "the law error on the page")
+
+
+def test_the_pose_can_be_copied(tab, page):
+    tab.send("Page.bringToFront")
+    tab.evaluate("document.getElementById('bitr-copy').scrollIntoView({block: 'center'})")
+    place = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
+    x, y = tab.evaluate(f"{place}(document.getElementById('bitr-copy').getBoundingClientRect())")
+    text = pose_text(page.answer).decode().strip()
+    until(lambda: tab.evaluate("document.getElementById('bitr-copy').dataset.copy") == text, "its pose")
+    tab.click_at(x, y)
+    until(lambda: tab.evaluate("document.getElementById('bitr-copy').textContent") == "Copied", "the copy")
+
+
+def test_doubts_are_told_at_the_top(tab, page):
+    if page.answer.assembly.status != "ok":
+        assert tab.text("bitr-status").startswith(f"{page.answer.assembly.status}: ")
+    else:
+        assert tab.text("bitr-status") == ""
 
 
 def test_a_damaged_upload_is_told_and_the_next_one_works(tab, page, tmp_path):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import viser
 
-from bitr.assembly.assemble import Hypothesis
 from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.errors import InputError
@@ -17,7 +16,8 @@ from bitr.io import Geometry
 from bitr.viewer.changes import Changes
 from bitr.viewer.gallery import FILE, Gallery
 from bitr.viewer.viewer import Viewer
-from tests.viewer.cases import demo_pair, turned
+from tests.app.answers import hypothesis
+from tests.viewer.cases import demo_pair, few_points, turned
 from tests.viewer.chromium import until
 from tests.viewer.test_server import visit
 
@@ -33,7 +33,7 @@ def network():
 
 @pytest.fixture(scope="module")
 def viewer(network):
-    with Viewer(network, demo_pair(), port=0, budget=100) as viewer:
+    with Viewer(network, demo_pair(), port=0, points=100, method="model") as viewer:
         yield viewer
 
 
@@ -84,7 +84,10 @@ def message(page):
 
 @pytest.fixture
 def gallery(network, results):
-    with Viewer(network, Gallery(results), port=0, budget=100) as viewer, visited(viewer) as page:
+    with (
+        Viewer(network, Gallery(results), port=0, points=100, method="model") as viewer,
+        visited(viewer) as page,
+    ):
         finished(page)
         yield page
 
@@ -128,21 +131,20 @@ def test_a_page_says_whose_answer_it_is_where_predictions_were_evaluated(gallery
 
 
 def test_a_pair_of_the_gallery_is_opened_as_it_was_evaluated(network, results, tmp_path):
-    found = json.loads((results / FILE).read_text()) | {"checkpoint": "default", "refine": "icp"}
-    (tmp_path / FILE).write_text(json.dumps(found | {"budget": None, "points": None}))
+    found = json.loads((results / FILE).read_text()) | {"checkpoint": "default", "method": "model"}
+    (tmp_path / FILE).write_text(json.dumps(found | {"points": 70, "refine": "icp"}))
     shown = Gallery(tmp_path)
-    how = {"budget": shown.budget, "refine": shown.refine}
+    how = {"points": shown.points, "method": shown.method}
     with Viewer(network, shown, port=0, **how) as viewer, visited(viewer) as page:
         page.open_entry(shown.entries[0])
         until(lambda: page.answer, "the pair")
-        assert page.answer.assembly.refine == "icp"
-        x = page.answer.session.problem.pieces[0]
-        assert len(x.seen.points) == len(x.file.points) == 338
-        assert "is answered by" not in page.wall._caption.content
-        page.change(lambda session: session.refined("none"))
+        problem = page.answer.session.problem
+        assert (problem.method, problem.points) == ("model", 70)
+        assert "is answered without the refinement icp" in page.wall._caption.content
+        page.change(lambda session: session.by("seam"))
         page.reset()
         finished(page)
-        assert page.answer.assembly.refine == "icp"
+        assert page.answer.session.problem.method == "model"
 
 
 def test_an_upload_joins_the_pair_that_is_on_the_page_and_no_other(gallery):
@@ -159,27 +161,89 @@ def test_an_upload_joins_the_pair_that_is_on_the_page_and_no_other(gallery):
 
 
 def with_hypotheses(page, count):
-    """As if the model had so many; the page then has them to choose from."""
+    """As if the engine had found so many; the page then has them to choose from."""
     best = page.answer.assembly.transformation
-    several = tuple(Hypothesis(best, 1 / count) for _ in range(count))
-    page.answer = replace(page.answer, assembly=replace(page.answer.assembly, hypotheses=several))
-    page._show(page.answer)
+    several = tuple(hypothesis(best, 1 / count) for _ in range(count))
+    with page._lock:
+        page._show(replace(page.answer, assembly=replace(page.answer.assembly, hypotheses=several)))
 
 
-def test_a_choice_stays_when_an_older_answer_arrives_and_nothing_is_solved_for_it(page, monkeypatch):
+def test_another_hypothesis_is_shown_at_once_and_nothing_is_solved_for_it(page, monkeypatch):
     with_hypotheses(page, 3)
     older, solved = page.answer, []
     monkeypatch.setattr(page.solver, "solve", lambda *given: solved.append(given))
     with gate(page):
+        assert page.panel._choice.options == ("1", "2", "3")
         page.panel._choice.value = "3"
         until(lambda: page.session.choice == 2, "the choice")
-        page._show(older)
-        page._show(replace(older, assembly=replace(older.assembly, hypotheses=older.assembly.hypotheses[:1])))
-        page._show(older)
-    assert page.panel._choice.value == "3"
+        assert page.answer.choice == 2
+        assert page.panel._list.content.count('aria-current="true"') == 1
     assert page.answer.session is page.session
-    assert page.session.choice == 2
+    assert page.answer.assembly is older.assembly
     assert solved == []
+
+
+@pytest.fixture
+def engine(network):
+    """A page whose answers are too slow for a drag."""
+    few = few_points(8)
+    with Viewer(network, few, port=0, points=100, method="seam") as viewer, visited(viewer) as page:
+        until(lambda: page.answer, "an answer")
+        finished(page)
+        yield page
+
+
+def test_a_pair_is_shown_with_the_answer_for_its_files_and_then_answered_as_it_stands(network):
+    with (
+        Viewer(network, few_points(8), port=0, points=100, method="seam") as viewer,
+        visited(viewer) as page,
+    ):
+        seen = []
+        show = page._show
+        page._show = lambda *given: (seen.append(given[0]), show(*given))
+        page.open(*few_points(8))
+        until(lambda: len(seen) >= 2 and not seen[-1].carried, "two answers")
+        assert seen[0].carried
+        assert seen[-1].law_error < 1e-6
+        assert len(seen[-1].assembly.hypotheses) > 1
+
+
+def test_while_a_piece_is_held_the_pose_goes_with_it_and_is_computed_when_it_is_let_go(engine, monkeypatch):
+    solved, solve = [], engine.solver.solve
+    monkeypatch.setattr(engine.solver, "solve", lambda given: solved.append(given) or solve(given))
+    last = engine.answer
+    assert not last.carried
+    with gate(engine):  # the worker is busy, and the answer follows all the same
+        for _ in range(3):
+            engine.move(0, turned(engine.session, 0, 10.0), held=True)
+            assert engine.answer.session is engine.session
+            assert engine.answer.assembly is last.assembly
+    assert "carried along" in engine.panel._facts.content
+    assert solved == []
+    motion = engine.session.motion(0) @ np.linalg.inv(last.session.motion(0))
+    np.testing.assert_allclose(engine.answer.pose, last.pose @ np.linalg.inv(motion), atol=1e-9)
+    engine.move(0, turned(engine.session, 0, 10.0))
+    finished(engine)
+    assert solved == [engine.session]
+    assert not engine.answer.carried
+    assert engine.answer.law_error < 1e-6
+    assert f"{engine.answer.law_error:.1e}" in engine.panel._facts.content
+
+
+def test_an_answer_that_comes_after_the_piece_was_taken_again_is_carried_to_where_it_is(engine, monkeypatch):
+    solve = engine.solver.solve
+
+    def late(session):
+        found = solve(session)
+        engine.move(0, turned(engine.session, 0, 20.0), held=True)
+        return found
+
+    monkeypatch.setattr(engine.solver, "solve", late)
+    engine.move(0, turned(engine.session, 0, 10.0))
+    finished(engine)
+    assert engine.answer.session is engine.session
+    assert engine.answer.solved is not engine.session
+    assert engine.answer.carried
 
 
 def test_what_went_wrong_is_said_until_something_else_is_asked_for(page):
@@ -221,6 +285,7 @@ def test_while_a_piece_is_held_only_what_is_new_is_sent(page, monkeypatch):
         page.move(0, turned(page.session, 0, 10.0 * step), held=True)
         finished(page)
         assert page.answer.session is page.session
+        assert not page.answer.carried  # the model is asked each time
     assert facts.count((page.panel._facts, "content")) == 2
     assert clouds == []
     count = page.panel.count
@@ -257,9 +322,10 @@ def test_a_cloud_of_a_few_points_has_key_points_that_are_drawn(page):
     assert all(np.abs(node.points).max() > 0 for node in page.scenery._keys)
 
 
-@pytest.mark.parametrize(("budget", "seen"), [(None, 60), (80, 80)])
-def test_a_model_sees_as_many_points_as_in_training_unless_told(network, budget, seen):
-    trained = replace(network, points=60)
-    with Viewer(trained, demo_pair(), port=0, budget=budget) as viewer, visited(viewer) as page:
+@pytest.mark.parametrize(("points", "seen"), [(None, 60), (80, 80)])
+def test_a_model_sees_as_many_points_as_in_training_unless_told(network, points, seen):
+    trained, how = replace(network, points=60), {"points": points, "method": "model"}
+    with Viewer(trained, demo_pair(), port=0, **how) as viewer, visited(viewer) as page:
         until(lambda: page.answer, "an answer")
-        assert [len(piece.seen.points) for piece in page.session.problem.pieces] == [seen, seen]
+        found = page.solver._seen_of(page.session.problem)
+        assert max(len(side.points) for side in found) == seen

@@ -15,7 +15,7 @@ from tests.viewer.cases import demo_pair
 
 def test_a_scripted_drag_is_answered_by_the_law():
     few = tuple(type(side)(side.points[::20]) for side in demo_pair())
-    answers = benchmark.without_browser(few, "none", seconds=0.3)
+    answers = benchmark.without_browser(few, seconds=0.3)
     assert answers
     assert max(answer.law_error for answer in answers) < 1e-9
     middles = [answer.session.places[0].middle for answer in answers]

@@ -30,7 +30,7 @@ CAMERA = messages.ViewerCameraMessage(
 
 @pytest.fixture(scope="module")
 def viewer():
-    with Viewer(Network.of("default"), demo_pair(), port=0, budget=100) as viewer:
+    with Viewer(Network.of("default"), demo_pair(), port=0, points=100, method="model") as viewer:
         yield viewer
 
 

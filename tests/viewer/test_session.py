@@ -13,10 +13,12 @@ from bitr.io import Geometry
 from bitr.viewer import solver as solver_module
 from bitr.viewer.changes import Changes, changed
 from bitr.viewer.layout import layout, wxyz
+from bitr.viewer.piece import Piece
 from bitr.viewer.session import Session
 from bitr.viewer.solver import Solver
-from tests.viewer.cases import BUDGET, demo_pair, place, problem, session
+from tests.viewer.cases import POINTS, demo_pair, few_points, place, problem, session
 
+FAST = Settings("model", fast=True, points=POINTS)
 CHANGES = Changes(cut=0.3, noise=0.01, outliers=0.1)
 
 
@@ -30,9 +32,9 @@ def numbers():
     return np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("refine", ["none", "icp", "ot"])
-def test_the_answer_moves_with_both_pieces(network, numbers, refine):
-    solver, start = Solver(network), session(numbers, refine)
+@pytest.mark.parametrize("method", ["model", "auto"])
+def test_the_answer_moves_with_both_pieces(network, numbers, method):
+    solver, start = Solver(network), session(numbers, method)
     before = solver.solve(start).pose
     after = solver.solve(start.moved(0, place(numbers)).moved(1, place(numbers)))
     g1, g2 = (after.session.motion(i) @ inverse(start.motion(i)) for i in (0, 1))
@@ -40,30 +42,52 @@ def test_the_answer_moves_with_both_pieces(network, numbers, refine):
     assert after.law_error < 1e-7
 
 
-@pytest.mark.parametrize("refine", ["none", "icp"])
-def test_following_a_piece_that_is_held_gives_what_solving_gives(network, numbers, refine):
+def test_following_a_piece_that_is_held_gives_what_solving_gives(network, numbers):
     solver = Solver(network)
-    last = solver.solve(session(numbers, refine).with_swap().scaled(2.0))
+    last = solver.solve(session(numbers).with_swap().scaled(2.0))
     moved = last.session.moved(0, place(numbers))
     followed, solved = solver.follow(moved, last), solver.solve(moved)
-    np.testing.assert_array_equal(followed.pose, solved.pose)
-    np.testing.assert_array_equal(followed.assembly.source_keypoints, solved.assembly.source_keypoints)
+    np.testing.assert_allclose(followed.pose, solved.pose, atol=1e-9)
+    keys = followed.assembly.source_keypoints, solved.assembly.source_keypoints
+    np.testing.assert_allclose(*keys, atol=1e-9)
     for name in ("fitness", "inlier_rmse", "confidence"):
         found = getattr(followed.assembly, name)
         assert found == pytest.approx(getattr(solved.assembly, name), abs=1e-6)
-    for name in ("ambiguous", "reason", "source", "reference", "refine"):
+    for name in ("status", "reason", "source", "reference", "method"):
         assert getattr(followed.assembly, name) == getattr(solved.assembly, name)
-    assert followed.law_error == solved.law_error
+    assert followed.law_error < 1e-9
 
 
 def test_following_takes_nothing_over_where_more_than_a_motion_lies_between(network, numbers):
     solver, start = Solver(network), session(numbers)
     last = solver.solve(start)
-    for other in (start.with_swap(), start.scaled(2.0), start.changed(0, CHANGES), start.refined("icp")):
+    for other in (start.with_swap(), start.scaled(2.0), start.changed(0, CHANGES), start.supposing(2)):
         followed, solved = solver.follow(other, last), solver.solve(other)
         assert followed.assembly.fitness == solved.assembly.fitness
         assert followed.assembly.source == solved.assembly.source
         np.testing.assert_array_equal(followed.pose, solved.pose)
+
+
+def test_a_pose_that_is_carried_along_is_the_one_that_is_computed_then(network, numbers):
+    solver = Solver(network)
+    last = solver.solve(session(numbers).with_swap().scaled(2.0))
+    moved = last.session.moved(0, place(numbers)).moved(1, place(numbers))
+    carried, solved = replace(last, session=moved), solver.solve(moved)
+    assert carried.carried
+    assert not solved.carried
+    np.testing.assert_allclose(carried.pose, solved.pose, atol=1e-9)
+    np.testing.assert_array_equal(carried.pose_of_files, last.pose_of_files)
+
+
+def test_the_answer_for_the_files_is_shown_first_where_the_pieces_were_only_moved(network, numbers):
+    solver, start = Solver(network), session(numbers)
+    assert not solver.knows(start.problem)
+    first, solved = solver.first(start), solver.solve(start)
+    assert solver.knows(start.problem)
+    assert first.carried
+    np.testing.assert_allclose(first.pose, solved.pose, atol=1e-9)
+    assert solver.first(start.with_swap()) is None
+    assert solver.first(start.scaled(2.0)) is None
 
 
 def test_swapping_inverts_the_answer_and_leaves_the_pieces(network, numbers):
@@ -88,18 +112,18 @@ def test_the_laws_hold_for_pieces_that_are_cut_noisy_and_among_outliers(network,
     start = session(numbers).changed(0, CHANGES).changed(1, CHANGES).scaled(2.0).with_swap()
     answer = Solver(network).solve(start.moved(0, place(numbers)))
     assert answer.law_error < 1e-9
-    assert len(start.problem.pieces[0].cloud.points) == round(1.1 * round(0.7 * 2700))
+    assert len(start.problem.pieces[0].cloud.points) == 675 - 202 + 47
 
 
 def test_the_law_error_is_measured_and_not_derived(network, numbers, monkeypatch):
     """A model that answers the same whatever happens is found out."""
-    fixed = assemble_geometries(*demo_pair(), network, Settings(budget=BUDGET))
+    fixed = assemble_geometries(*few_points(), network, FAST)
     monkeypatch.setattr(solver_module, "assemble_geometries", lambda *_: fixed)
     assert Solver(network).solve(session(numbers)).law_error > 0.1
 
 
 def test_the_pose_of_the_files_is_that_of_bitr_assemble_wherever_the_pieces_stand(network, numbers):
-    expected = assemble_geometries(*demo_pair(), network, Settings(budget=BUDGET)).transformation
+    expected = assemble_geometries(*few_points(), network, FAST).transformation
     for start in (session(numbers), session(numbers).scaled(0.5)):
         np.testing.assert_allclose(Solver(network).solve(start).pose_of_files, expected, atol=1e-8)
         back = Solver(network).solve(start.with_swap()).pose_of_files
@@ -192,10 +216,10 @@ def test_the_framing_holds_every_point():
 
 def test_sessions_do_not_change_in_place(numbers):
     start = session(numbers)
-    for after in (start.moved(1, place(numbers)), start.scaled(2.0), start.with_swap(), start.refined("icp")):
+    for after in (start.moved(1, place(numbers)), start.scaled(2.0), start.with_swap(), start.by("seam")):
         assert isinstance(after, Session)
         assert after is not start
-    assert (start.scale, start.swapped, start.problem.refine) == (1.0, False, "none")
+    assert (start.scale, start.swapped, start.problem.method) == (1.0, False, "model")
 
 
 def _at(geometry, offset, size):
@@ -210,11 +234,22 @@ def test_a_symmetric_piece_gives_several_hypotheses_and_says_why(network, number
     """A square plate looks the same four times over."""
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 12)] * 2, [0.0, 0.1]), -1).reshape(-1, 3)
     x, y = problem().pieces
-    plate = replace(problem(), pieces=(replace(x, file=Geometry(grid), budget=len(grid)), y))
+    plate = replace(problem("auto"), pieces=(replace(x, file=Geometry(grid)), y))
     start = Session(plate, (place(numbers), place(numbers)))
     assert len(Solver(network).solve(start).assembly.hypotheses) == 1
     found = Solver(network).solve(start.supposing(4)).assembly
     assert 1 < len(found.hypotheses) <= 4
     assert sum(each.weight for each in found.hypotheses) == pytest.approx(1)
-    assert found.ambiguous
+    assert found.status in ("ambiguous", "unsure")
     assert "the source looks the same" in found.reason
+
+
+def test_the_engine_is_given_what_bitr_assemble_reads():
+    """A mesh with its faces, as long as no slider changes it, and of a large cloud what it chooses from."""
+    corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    mesh = Piece(Geometry(corners, faces=np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]])))
+    assert mesh.given is mesh.file
+    assert mesh.cloud.faces is None
+    assert replace(mesh, changes=CHANGES).given.faces is None
+    large = Piece(Geometry(np.random.default_rng(0).normal(size=(20_000, 3))))
+    assert len(large.given.points) == 12_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,30 @@ from bitr.pictures.stage import Shown, Stage
 
 def encoded(stage: Stage) -> dict[str, Any]:
     """What the script of the page draws: float32 coordinates relative to centres, all else in full."""
-    source, reference = stage.source.points, stage.reference.points
     return {
         "source": _encoded_cloud(stage.source),
         "reference": _encoded_cloud(stage.reference),
-        "quaternion": quaternion_wxyz(stage.rotation),
         "before": stage.before.tolist(),
-        "after": stage.after.tolist(),
         "view": stage.view.ravel().tolist(),
-        "fit": [
-            _fit(stage.view, placed, reference) for placed in (source + stage.before, stage.moved(source))
-        ],
         "notes": list(stage.notes),
+        **_motion(stage),
+    }
+
+
+def encoded_motion(stage: Stage, pose: Float64[np.ndarray, "4 4"]) -> dict[str, Any]:
+    """What of ``encoded`` is different where the source goes by another pose."""
+    rotation, center = pose[:3, :3], stage.source.center
+    after = rotation @ center + pose[:3, 3] - stage.reference.center
+    return _motion(replace(stage, rotation=rotation, after=after))
+
+
+def _motion(stage: Stage) -> dict[str, Any]:
+    source, reference = stage.source.points, stage.reference.points
+    ends = source + stage.before, stage.moved(source)
+    return {
+        "quaternion": quaternion_wxyz(stage.rotation),
+        "after": stage.after.tolist(),
+        "fit": [_fit(stage.view, placed, reference) for placed in ends],
     }
 
 

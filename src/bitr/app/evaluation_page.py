@@ -83,7 +83,8 @@ def _list(pairs: Sequence[Ranked], examples: Mapping[int, Example], first: int) 
 def _row(place: int, pair: Ranked, seen: bool, current: bool) -> str:
     name, errors = as_text(pair.name), pair.score.errors
     if errors is None:
-        cells = f"<td colspan=3>no answer: {as_text(pair.score.failure or NONE)}</td>"
+        missing = "no answer: " if pair.score.transformation is None else ""  # else there is no right one
+        cells = f"<td colspan=3>{missing}{as_text(pair.score.failure or NONE)}</td>"
     else:
         lengths = (f"{length:.3g}" for length in (errors.translation_error, errors.displacement))
         cells = _cells([f"{errors.rotation_error_deg:.2f}", *lengths])
@@ -118,6 +119,8 @@ def error_rows(pair: Ranked) -> list[tuple[str, str]]:
     found, unit = score.errors, f" {score.unit}" if score.unit else ""
     rmse = found.registration_rmse
     rows = [
+        ("right", "yes" if score.right else "no"),
+        ("confidence", None if score.confidence is None else f"{score.confidence:.0%}"),
         ("Δr", f"{found.rotation_error_deg:.2f}°"),
         ("Δt", f"{found.translation_error:.4g}{unit}"),
         ("displacement", f"{found.displacement:.4g}{unit}"),

@@ -10,34 +10,92 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.app.encoded import encoded, quaternion_wxyz
+from bitr.app.encoded import encoded, encoded_motion, quaternion_wxyz
+from bitr.assembly.assemble import Assembly, Hypothesis
 from bitr.files import whole_file
 from bitr.pictures import web
 from bitr.pictures.scene import Scene
 from bitr.pictures.stage import Stage, staged
 from bitr.pictures.web import as_text, asset, filled, in_script
 
+COLUMNS = ("weight", "method", "from", "overlap", "seam", "confidence")
+"""Of a table of hypotheses: what speaks for each."""
 
-def write_html(path: Path, scene: Scene, *, force: bool) -> None:
+
+def write_html(path: Path, scene: Scene, assembly: Assembly | None = None, *, force: bool) -> None:
     """Write the page; an existing file is refused without ``force``, and nothing partial is ever left."""
     with whole_file(path, force=force) as temporary:
-        temporary.write_text(html_page(scene), encoding="utf-8", newline="\n")
+        temporary.write_text(html_page(scene, assembly), encoding="utf-8", newline="\n")
 
 
-def html_page(scene: Scene) -> str:
+def html_page(scene: Scene, assembly: Assembly | None = None) -> str:
     """One self-contained page: the same scene gives the same text, and the page loads nothing.
 
+    With the assembly it has a banner where the answer is not ok, and the hypotheses, each to be looked at.
     Text from outside is escaped, and the page's own policy allows no script and no style but those in it.
     """
-    stage = staged(scene)
+    stage, hypotheses = staged(scene), assembly.hypotheses if assembly else ()
+    poses = [each.transformation for each in hypotheses] or [scene.transformation]
+    told = banner(assembly) if assembly else ""
     values = {
         "title": as_text(scene.title),
+        "banner": told,
         "viewer": viewer_panel(stage),
-        "pose": pose_panel(scene.transformation),
-        "facts": facts_panel("Facts", scene.facts),
-        "scene": in_script(encoded(stage)),
+        "hypotheses": hypotheses_panel(hypotheses),
+        "pose": _poses(poses),
+        "facts": facts_panel("Facts", [row for row in scene.facts if not (told and row[0] == "status")]),
+        "scene": in_script(encoded(stage) | {"motions": [encoded_motion(stage, pose) for pose in poses]}),
     }
     return web.page("report.html", values, ("page.css", "report.css"), ("report.js",))
+
+
+def banner(assembly: Assembly) -> str:
+    """Status and reason, where the answer is not simply ok."""
+    if assembly.status == "ok":
+        return ""
+    reason = f": {as_text(assembly.reason)}" if assembly.reason else ""
+    return f'<p class="status" role="status"><strong>{as_text(assembly.status)}</strong>{reason}</p>'
+
+
+def cells(hypothesis: Hypothesis) -> tuple[str, ...]:
+    """What speaks for a hypothesis, in the order of ``COLUMNS``."""
+    return (
+        f"{hypothesis.weight:.0%}",
+        hypothesis.method,
+        hypothesis.origin,
+        f"{hypothesis.evidence['overlap_larger']:.2f}",
+        f"{hypothesis.evidence['seam']:.2f}",
+        f"{hypothesis.confidence:.0%}",
+    )
+
+
+def hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> str:
+    """All poses with what speaks for them; a click on one shows it."""
+    if not hypotheses:
+        return ""
+    head = "".join(f"<th scope=col>{name}</th>" for name in ("", *COLUMNS))
+    rows = "".join(
+        f'<tr data-motion="{number}" aria-current="{str(number == 0).lower()}">'
+        f'<td><button type="button" aria-label="Show pose {number + 1}">{number + 1}</button></td>'
+        + "".join(f"<td>{as_text(text)}</td>" for text in cells(each))
+        + "</tr>"
+        for number, each in enumerate(hypotheses)
+    )
+    hint = "best first; click one to see it" if len(hypotheses) > 1 else "no other was found"
+    return (
+        f"<section><h2>Hypotheses <small>{hint}</small></h2>"
+        f'<div class="scroll"><table class="hypotheses"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _poses(poses: Sequence[Float64[np.ndarray, "4 4"]]) -> str:
+    """All of them; the script shows one."""
+    names = [f"Pose {number}" for number in range(1, len(poses) + 1)] if len(poses) > 1 else ["Pose"]
+    return "".join(
+        f'<div data-pose="{number}"{" hidden" if number else ""}>{pose_panel(pose, name)}</div>'
+        for number, (pose, name) in enumerate(zip(poses, names, strict=True))
+    )
 
 
 def viewer_panel(stage: Stage) -> str:
@@ -50,11 +108,12 @@ def viewer_panel(stage: Stage) -> str:
     return filled(asset("viewer.html"), values)
 
 
-def pose_panel(pose: Float64[np.ndarray, "4 4"]) -> str:
+def pose_panel(pose: Float64[np.ndarray, "4 4"], name: str = "Pose") -> str:
     """The pose as a matrix and as a quaternion, to read and to copy."""
     quaternion, translation = quaternion_wxyz(pose[:3, :3]), pose[:3, 3].tolist()
     w, *xyz = quaternion
     values = {
+        "name": name,
         "matrix": _matrix(pose),
         "quaternion": " ".join(_fixed(value) for value in quaternion),
         "translation": " ".join(_length(value) for value in translation),

@@ -320,6 +320,16 @@ function show(id) {
 }
 for (const row of document.querySelectorAll("[data-scene]")) row.onclick = () => show(row.dataset.scene);
 
+// The hypotheses of a report: other motions of the same source.
+function showMotion(number) {
+  data = { ...data, ...data.motions[number] };
+  for (const row of document.querySelectorAll("[data-motion]")) row.setAttribute("aria-current", row.dataset.motion === number);
+  for (const pose of document.querySelectorAll("[data-pose]")) pose.hidden = pose.dataset.pose !== number;
+  run++;
+  setProgress(1);
+}
+for (const row of document.querySelectorAll("[data-motion]")) row.onclick = () => showMotion(row.dataset.motion);
+
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);

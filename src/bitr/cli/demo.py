@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.report_rows import report_rows
+from bitr.app.report_rows import best_of, report_rows, report_settings
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.cli.outputs import Outputs
@@ -35,8 +35,9 @@ def demo(folder: Path, model: str, seed: int) -> None:
     network, settings = Network.of(model), Settings()
     x, y = read(SOURCE), read(REFERENCE)
     print(f"Two pieces of a generated jug, {len(x.points)} and {len(y.points)} points, each moved away.\n")
-    assembly = assemble_geometries(x, y, network, settings)
-    outputs.write(assembly, x, y, report_rows(assembly, x, y, network, settings))
+    shown = assemble_geometries(x, y, network, report_settings(settings))
+    assembly = best_of(shown, settings.hypotheses)
+    outputs.write(assembly, x, y, report_rows(assembly, x, y, network, settings), shown)
     show(assembly, outputs.files())
     _compare(assembly, x)
     _check_laws(assembly, x, y, network, settings, torch.Generator().manual_seed(seed))

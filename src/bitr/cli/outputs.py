@@ -61,8 +61,9 @@ class Outputs:
         source: Geometry,
         reference: Geometry,
         rows: Sequence[tuple[str, str]] = (),
+        shown: Assembly | None = None,
     ) -> None:
-        """Write all; ``rows`` are what the report says beside the facts."""
+        """Write all; the report has ``rows`` beside the facts, and the hypotheses of ``shown``."""
         if self.output is not None and self.output.suffix.lower() in POSES:
             _write_pose(self.output, assembly, force=self.force)
         elif self.output is not None:
@@ -72,7 +73,9 @@ class Outputs:
             write_scene(self.scene, parts, force=self.force)
         if self.html is not None:
             drawn = _drawn(assembly, source, reference)
-            write_html(self.html, replace(drawn, facts=(*drawn.facts, *rows)), force=self.force)
+            write_html(
+                self.html, replace(drawn, facts=(*drawn.facts, *rows)), shown or assembly, force=self.force
+            )
         if self.picture is not None:
             write_png(self.picture, _drawn(assembly, source, reference), force=self.force)
         if self.animate is not None:

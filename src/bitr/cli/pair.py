@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from bitr.app.report_rows import report_rows
+from bitr.app.report_rows import best_of, report_rows, report_settings
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.cli.outputs import Outputs
@@ -26,10 +26,15 @@ def run_pair(outputs: Outputs, model: str, settings: Settings, init: Path | None
     source = read(outputs.source)
     log.info("reading %s", outputs.reference)
     reference = read(outputs.reference)
-    assembly = assemble_geometries(source, reference, network, settings, start)
-    rows = report_rows(assembly, source, reference, network, settings) if outputs.html is not None else []
+    if outputs.html is None:
+        assembly = assemble_geometries(source, reference, network, settings, start)
+        outputs.write(assembly, source, reference)
+        return assembly
+    shown = assemble_geometries(source, reference, network, report_settings(settings), start)
+    assembly = best_of(shown, settings.hypotheses)
+    rows = report_rows(assembly, source, reference, network, settings, given=start is not None)
     log.info("writing")
-    outputs.write(assembly, source, reference, rows)
+    outputs.write(assembly, source, reference, rows, shown)
     return assembly
 
 

@@ -42,7 +42,6 @@ def facts(assembly: Assembly) -> list[tuple[str, str]]:
         *_penetration(assembly),
         ("time", f"{assembly.seconds:.2f} s, without reading and writing"),
         ("model", assembly.model),
-        *_hypotheses(assembly),
         *(("warning", warning) for warning in assembly.warnings),
     ]
     return [(name, one_line(value)) for name, value in rows]
@@ -54,7 +53,7 @@ def _penetration(assembly: Assembly) -> Iterator[tuple[str, str]]:
         yield "penetration", f"{depths}, in the unit of the files"
 
 
-def _hypotheses(assembly: Assembly) -> Iterator[tuple[str, str]]:
+def hypotheses(assembly: Assembly) -> Iterator[tuple[str, str]]:
     """Each pose with what speaks for it, where there are several."""
     first = assembly.transformation[:3, :3]
     for number, each in enumerate(assembly.hypotheses if len(assembly.hypotheses) > 1 else (), 1):
@@ -76,7 +75,7 @@ def show(assembly: Assembly, written: list[Path]) -> None:
     console = Console(highlight=False)
     pose = Text("\n".join(_row(row) for row in assembly.transformation.tolist()))
     lines = [Text("the motion that takes the source onto the reference", style="bold"), pose, Text("")]
-    rows = facts(assembly) + [("wrote", one_line(str(path))) for path in written]
+    rows = [*facts(assembly), *hypotheses(assembly), *(("wrote", one_line(str(path))) for path in written)]
     for name, value in rows:
         style = {"warning": "yellow", "wrote": "green"}.get(name, "cyan")
         if name == "status" and assembly.status != "ok":

@@ -43,7 +43,15 @@ Model = Annotated[
         "bitr, and with --results those that were evaluated."
     ),
 ]
-Budget = Annotated[
+Method = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|overlap|seam|touch|model",
+        help="Kind of joint to begin with, auto by default, and with --results what was evaluated; the page "
+        "has a choice.",
+    ),
+]
+Points = Annotated[
     int | None,
     typer.Option(
         help="Points of each cloud that the model sees; by default as many as the weights are "
@@ -66,7 +74,8 @@ def run(
     results: Results = None,
     data_root: Root = None,
     model: Model = None,
-    budget: Budget = None,
+    method: Method = None,
+    points: Points = None,
     host: Host = "127.0.0.1",
     port: Port = 8080,
     open: Open = False,
@@ -87,16 +96,17 @@ def run(
         from bitr.viewer.gallery import Gallery
         from bitr.viewer.viewer import Viewer
 
-        refine = Settings(budget=budget).refine
+        settings = Settings(method or "auto", points=points)
         if results is not None:
             shown: Gallery | tuple[Geometry, Geometry] = (gallery := Gallery(results, data_root))
             gallery.check()
-            model, budget, refine = model or gallery.checkpoint, budget or gallery.budget, gallery.refine
+            model = model or gallery.checkpoint
+            settings = Settings(method or gallery.method, points=points or gallery.points)
         else:
             source, reference = files or (SOURCE, REFERENCE)
             shown = read(source), read(reference)
         network = Network.of(model or "default")
-        viewer = Viewer(network, shown, host=host, port=port, budget=budget, refine=refine)
+        viewer = Viewer(network, shown, host=host, port=port, points=settings.points, method=settings.method)
     with _one_thread_less(), viewer, session(True) if verbose else nullcontext():
         _serve(viewer, open)
 

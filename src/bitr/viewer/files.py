@@ -64,16 +64,17 @@ def pose_text(answer: Answer) -> bytes:
 
 def pose_json(answer: Answer) -> bytes:
     """As ``bitr assemble --json``, of the files as they are; ``viewer`` says what was done on the page."""
-    session, assembly = answer.session, answer.assembly
+    session, assembly = answer.solved, answer.assembly
     hypotheses = tuple(
         replace(h, transformation=session.on_files(h.transformation)) for h in assembly.hypotheses
     )
     rmse = None if assembly.inlier_rmse is None else assembly.inlier_rmse / session.scale
     on_files = replace(assembly, transformation=answer.pose_of_files, hypotheses=hypotheses, inlier_rmse=rmse)
     done = {
+        "hypothesis": answer.choice + 1,
         "swapped": session.swapped,
         "scale": session.scale,
-        "law_error": answer.law_error,
+        "law_error": None if answer.carried else answer.law_error,
         "changes": {
             side: asdict(session.problem.pieces[index].changes)
             for side, index in zip(("source", "reference"), session.order, strict=True)

@@ -51,7 +51,7 @@ class Gallery:
         self.root, self.folder, self.source = root, folder, str(folder / FILE)
         self.found = _read(folder / FILE)
         self.entries = self._sorted()
-        Settings(self.refine, budget=self.budget)
+        Settings(self.method, points=self.points)
         self.picture = lru_cache(maxsize=1000)(self._picture)
         self._pairs = cache(self._sampling)
 
@@ -77,13 +77,17 @@ class Gallery:
         return str(name)
 
     @property
-    def budget(self) -> int | None:
-        """Points of each cloud that the model saw; None for all, as it is for a file of predictions."""
-        given = self.found.get("budget")
-        return self.found.get("points") if given is None else given
+    def points(self) -> int | None:
+        """Of each cloud that the model saw; None where nothing says so, as for a file of predictions."""
+        return self.found.get("points")
+
+    @property
+    def method(self) -> str:
+        return self.found.get("method", "auto")
 
     @property
     def refine(self) -> str:
+        """What was done to the poses after the engine; the viewer does not."""
         return self.found.get("refine", "none")
 
     def check(self) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import viser
 
-from bitr.assembly.assemble import BUDGET
 from bitr.assembly.network import Network
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -35,12 +34,11 @@ class Page:
         client: viser.ClientHandle,
         network: Network,
         worker: Worker,
-        budget: int | None,
-        refine: str = "none",
+        points: int | None,
+        method: str = "auto",
         gallery: Gallery | None = None,
     ) -> None:
-        self.client, self.refine = client, refine
-        self.budget = budget or network.points
+        self.client, self.points, self.method = client, points, method
         self.solver, self.camera = Solver(network), Camera(client)
         self.scenery = Scenery(client, self.move)
         self.wall = (
@@ -70,7 +68,7 @@ class Page:
             self._open_soon(lambda: self._open_entry(entry))
 
     def move(self, index: int, place: Place, held: bool = False) -> None:
-        """A piece was put somewhere else; while it is held, answers come sooner."""
+        """A piece was put somewhere else; while it is held, the answer goes with it."""
 
         def moved(session: Session) -> Session:
             self._held = held
@@ -79,10 +77,15 @@ class Page:
         self.change(moved)
 
     def change(self, update: Callable[[Session], Session]) -> None:
-        """Go on with another session, and answer it as soon as what is being answered is done."""
+        """Go on with another session, and answer it as soon as what is being answered is done.
+
+        What needs no new answer is shown at once: another hypothesis, or pieces that moved. The model alone
+        is fast enough to be asked while a piece is held; other methods have their last pose carried along.
+        """
         with self._lock:
             if self.session is None:
                 return
+            self._held = False  # unless the update says so
             try:
                 after = update(self.session)
             except InputError as error:
@@ -92,6 +95,13 @@ class Page:
                 return
             self.session = after
             self.panel.say("")
+            last = self.answer
+            if last is not None and after.like(last.session):
+                chosen = after.places == last.session.places
+                if chosen or after.problem.method != "model":
+                    self._show(replace(last, session=after))
+                if chosen and not last.carried:
+                    return
         self.jobs.submit("answer", self._answer)
 
     def reset(self) -> None:
@@ -137,11 +147,7 @@ class Page:
         """With the lock held."""
         wanted = source, reference
 
-        def job() -> None:
-            budget = self.budget or BUDGET
-            self._open(*(Piece(side, budget=budget) for side in wanted))
-
-        self._open_soon(job, wanted)
+        self._open_soon(lambda: self._open(*wanted), wanted)
 
     def _open_soon(self, job: Callable[[], None], wanted: tuple[Geometry, Geometry] | None = None) -> None:
         """With the lock held; what is wanted is what the next upload joins, until the job is done."""
@@ -158,11 +164,17 @@ class Page:
 
         self.jobs.submit("open", done)
 
-    def _open(self, source: Piece, reference: Piece) -> None:
-        problem = Problem((source, reference), self.refine)
-        found = layout(problem, self.solver.base(problem).transformation)
+    def _open(self, source: Geometry, reference: Geometry) -> None:
+        """Shown with the answer for the files, carried along; then answered as the pieces stand."""
+        problem = Problem((Piece(source), Piece(reference)), self.method, points=self.points)
+        self.panel.work(True)
+        try:
+            found = layout(problem, self.solver.base(problem).transformation)
+        finally:
+            self.panel.work(False)
         session = found.start(problem)
-        answer = self.solver.solve(session)
+        answer = self.solver.first(session)
+        assert answer is not None  # only a motion lies between
         self.jobs.drop("hang")
         if self.wall is not None:
             self.wall.clear()
@@ -170,14 +182,15 @@ class Page:
             self.session, self._first, self._held = session, session, False
             self.scenery.set_up(found, answer)
             self.jobs.drop("answer")
+            self._show(answer)
         self.camera.frame(found.framing(all_points(found, answer)), hazy=True)
         self.panel.set(session)
-        self._show(answer)
+        self.jobs.submit("answer", self._answer)
 
     def _show_wall(self) -> None:
         assert self.wall is not None
         with self._lock:
-            self.session = None
+            self.session = self.answer = None
             self.scenery.clear()
         self.jobs.drop("answer", "hang")
         self.wall.clear()
@@ -198,12 +211,9 @@ class Page:
         self.jobs.submit("hang", lambda: self._hang(wall, rest[1:]))
 
     def _open_entry(self, entry: Entry) -> None:
-        """With as many points as were evaluated."""
         assert self.wall is not None
         pair = self.wall.gallery.pair(entry)
-        self._open(
-            *(Piece(side, budget=self.budget or _all_of(side)) for side in (pair.source, pair.reference))
-        )
+        self._open(pair.source, pair.reference)
         self.wall.say(entry)
 
     def _answer(self) -> None:
@@ -211,24 +221,30 @@ class Page:
             session, held, last = self.session, self._held, self.answer  # the newest, not the one that asked
         if session is None:
             return
-        dragged = held and last is not None and session.moved_from(last.session)
-        if last is not None and session.chosen_from(last.session):
-            answer = replace(last, session=session)
-        elif last is not None and dragged:
-            answer = self.solver.follow(session, last)
-        else:
-            answer = self.solver.solve(session)
-        self.scenery.show(answer)
-        self._show(answer, dragged)
+        if held and last is not None and session.like(last.session):
+            if session.problem.method == "model":
+                self._arrived(self.solver.follow(session, last), dragged=True)
+            return
+        self.panel.work(True)
+        try:
+            if not self.solver.knows(session.problem) and (first := self.solver.first(session)) is not None:
+                self._arrived(first)
+            self._arrived(self.solver.solve(session))
+        finally:
+            self.panel.work(False)
+
+    def _arrived(self, answer: Answer, dragged: bool = False) -> None:
+        """Show an answer of the worker, where the pieces are by now."""
+        with self._lock:
+            now = self.session
+            if now is None:  # the gallery is shown by now
+                return
+            if now.like(answer.session) and now.problem.method != "model":
+                answer = replace(answer, session=now)
+            self._show(answer, dragged)
 
     def _show(self, answer: Answer, dragged: bool = False) -> None:
+        """With the lock held."""
         self.answer = answer
+        self.scenery.show(answer)
         self.panel.show(answer, dragged)
-        with self._lock:
-            if answer.session is self.session:
-                self.panel.offer(answer)
-
-
-def _all_of(side: Geometry) -> int:
-    """What ``bitr evaluate`` lets the model see where it is given no budget."""
-    return len(side.points) if side.faces is None else BUDGET

@@ -8,12 +8,22 @@ from typing import Any
 
 import viser
 
+from bitr.assembly.assemble import METHOD_NAMES
 from bitr.pictures.picture import COLORS
-from bitr.refine import REFINEMENTS
 from bitr.viewer.changes import LIMITS, Changes
-from bitr.viewer.session import SCALES, Session
+from bitr.viewer.session import HYPOTHESES, SCALES, Session
 from bitr.viewer.solver import Answer
-from bitr.viewer.text import answer_html, drop_html, hypotheses_html, legend_html, message_html, pose_html
+from bitr.viewer.text import (
+    LOOK_AT,
+    answer_html,
+    drop_html,
+    hypotheses_html,
+    legend_html,
+    message_html,
+    option,
+    pose_html,
+    working_html,
+)
 
 UPLOADS = ("Source file", "Reference file")
 MOST_HYPOTHESES = 8
@@ -43,9 +53,22 @@ class Panel:
         self.count = 0
         self._message = gui.add_html("")
         gui.add_html(legend_html(COLORS))
+        self._method: Any = gui.add_dropdown("Method", METHOD_NAMES, hint="Kind of joint; auto tries all")
+        self._on(self._method, lambda s: s.by(self._method.value))
+        self._working = gui.add_html("")
         self._facts = gui.add_html("")
+        with gui.add_folder("Hypotheses"):
+            self._list = gui.add_html("")
+            self._choice: Any = gui.add_button_group(LOOK_AT, (option(0),))
+            self._on(self._choice, lambda s: s.choosing(int(self._choice.value) - 1))
+            self._most: Any = gui.add_slider("At most", 1, MOST_HYPOTHESES, 1, HYPOTHESES)
+            self._on(self._most, lambda s: s.supposing(int(self._most.value)))
+        with gui.add_folder("Pose of the files"):
+            self._pose = gui.add_html("")
+            downloads = gui.add_button_group("Download", DOWNLOADS)
+            downloads.on_click(lambda _: actions.download(downloads.value))
         with gui.add_folder("Try the laws"):
-            self._swap_and_refine()
+            self._swap()
             self._scale: Any = gui.add_slider("Scale", SCALES[0], SCALES[1], 0.05, 1.0)
             self._on(self._scale, lambda s: s.scaled(self._scale.value))
             reset = gui.add_button("Start again", color="gray", hint="Put all back as it was at first")
@@ -54,16 +77,6 @@ class Panel:
             self._cuts = [self._slider(f"Cut {side}", "cut", 0.05) for side in ("source", "reference")]
             self._noise = self._slider("Noise", "noise", 0.005)
             self._outliers = self._slider("Outliers", "outliers", 0.05)
-        with gui.add_folder("Hypotheses"):
-            self._most: Any = gui.add_slider("At most", 1, MOST_HYPOTHESES, 1, 1)
-            self._on(self._most, lambda s: s.supposing(int(self._most.value)))
-            self._choice: Any = gui.add_dropdown("Show", ("1",))
-            self._on(self._choice, lambda s: s.choosing(int(self._choice.value) - 1))
-            self._list = gui.add_html("")
-        with gui.add_folder("Pose of the files"):
-            self._pose = gui.add_html("")
-            downloads = gui.add_button_group("Download", DOWNLOADS)
-            downloads.on_click(lambda _: actions.download(downloads.value))
         with gui.add_folder("Your own files"):
             self._uploads()
 
@@ -71,25 +84,30 @@ class Panel:
         """One line at the top; an empty one takes it away."""
         self._message.content = message_html(text)
 
-    def show(self, answer: Answer, held: bool = False) -> None:
-        """The facts of an answer."""
-        self.count += 1
-        if held and self.count % EVERY:
-            return
-        self._facts.content = answer_html(answer, self.count)
-        self._pose.content = pose_html(answer)
-        self._list.content = hypotheses_html(answer)
+    def work(self, working: bool) -> None:
+        """Whether the engine is at work."""
+        self._working.content = working_html(working)
 
-    def offer(self, answer: Answer) -> None:
-        """The hypotheses to choose from; for the newest session only, or an older choice would come back."""
-        options = tuple(str(number + 1) for number in range(len(answer.assembly.hypotheses)))
+    def show(self, answer: Answer, held: bool = False) -> None:
+        """The facts of an answer; only what is new is sent."""
+        if not answer.carried:
+            self.count += 1
+            if held and self.count % EVERY:
+                return
+        options = tuple(option(number) for number in range(len(answer.assembly.hypotheses)))
         if options != self._choice.options:
             self._choice.options = options
-        self._choice.value = options[min(answer.session.choice, len(options) - 1)]
+        for part, text in (
+            (self._facts, answer_html(answer, self.count)),
+            (self._list, hypotheses_html(answer)),
+            (self._pose, pose_html(answer)),
+        ):
+            if part.content != text:
+                part.content = text
 
     def set(self, session: Session) -> None:
         """The controls as a session has them."""
-        self._scale.value, self._refine.value = session.scale, session.problem.refine
+        self._scale.value, self._method.value = session.scale, session.problem.method
         self._most.value = session.problem.hypotheses
         for slider, index in zip(self._cuts, session.order, strict=True):
             slider.value = session.problem.pieces[index].changes.cut
@@ -104,7 +122,7 @@ class Panel:
                 session = session.changed(index, changes)
         return session
 
-    def _swap_and_refine(self) -> None:
+    def _swap(self) -> None:
         swap = self.gui.add_button("Swap source and reference")
 
         def swapped(session: Session) -> Session:
@@ -113,8 +131,6 @@ class Panel:
             return after
 
         swap.on_click(_alone(lambda: self.actions.change(swapped)))
-        self._refine: Any = self.gui.add_dropdown("Refinement", tuple(REFINEMENTS))
-        self._on(self._refine, lambda s: s.refined(self._refine.value))
 
     def _slider(self, label: str, name: str, step: float) -> Any:
         low, high = LIMITS[name]
@@ -123,7 +139,9 @@ class Panel:
         return slider
 
     def _on(self, control: Any, change: Change) -> None:
-        control.on_update(_alone(lambda: self.actions.change(change)))
+        (control.on_click if isinstance(control, viser.GuiButtonGroupHandle) else control.on_update)(
+            _alone(lambda: self.actions.change(change))
+        )
 
     def _uploads(self) -> None:
         self.gui.add_html(drop_html(UPLOADS))

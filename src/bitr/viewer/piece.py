@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.data.piece import SAMPLES, as_piece
+from bitr.assembly.sample import DENSE, spread_draw
+from bitr.data.transforms import take
 from bitr.io import Geometry, as_points
 from bitr.viewer.changes import Changes, changed
 
@@ -21,8 +22,6 @@ class Piece:
 
     file: Geometry
     changes: Changes = field(default_factory=Changes)
-    budget: int = 1000
-    """Points that the model sees."""
 
     @cached_property
     def middle(self) -> Float64[np.ndarray, " 3"]:
@@ -33,9 +32,15 @@ class Piece:
     @cached_property
     def cloud(self) -> Geometry:
         """All points, changed; a mesh by points of its surface."""
-        return changed(as_points(self.file, SAMPLES * self.budget, SEED), self.changes, SEED)
+        return changed(as_points(self.file, DENSE, SEED), self.changes, SEED)
 
     @cached_property
-    def seen(self) -> Geometry:
-        """The points that the model sees: those that ``bitr assemble`` would choose."""
-        return as_piece(self.cloud, self.budget, SEED).seen
+    def dense(self) -> Geometry:
+        """The points that the engine chooses from: those that ``bitr assemble`` would take."""
+        return take(self.cloud, spread_draw(self.cloud.points, DENSE))
+
+    @property
+    def given(self) -> Geometry:
+        """What the engine is given: a mesh as it is, unless the sliders changed it."""
+        whole = self.file.faces is not None and self.changes == Changes()
+        return self.file if whole else self.dense

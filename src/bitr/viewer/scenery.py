@@ -19,8 +19,8 @@ from bitr.viewer.solver import Answer
 MOST_DRAWN = 200_000
 """Points of a cloud that are sent to a browser."""
 FAINT = 0.6
-"""How far the points that the model does not see fade into the background."""
-DOTS = {"full": 0.16, "seen": 0.24}
+"""How far the points that the engine does not choose from fade into the background."""
+DOTS = {"full": 0.16, "dense": 0.24}
 """Diameters, in distances between neighbours."""
 KEY_DOT = 1.0
 """Diameter of a key point, in distances between neighbours among a thousand points."""
@@ -119,7 +119,7 @@ class Scenery:
         faint = color + FAINT * (255 - color)
         for name, points, shade in (
             ("full", piece.cloud.points[even_draw(len(piece.cloud.points), MOST_DRAWN, seed=0)], faint),
-            ("seen", piece.seen.points, color),
+            ("dense", piece.dense.points, color),
         ):
             self.client.scene.add_point_cloud(
                 f"{node}/{name}",
@@ -129,6 +129,7 @@ class Scenery:
                 point_shape="circle",
                 point_shading="gradient",
                 precision="float32",
+                visible=name == "dense" or len(piece.dense.points) < len(piece.cloud.points),
             )
         return self.client.scene.add_point_cloud(
             f"{node}/keys",
@@ -149,7 +150,7 @@ class Scenery:
     def _own_keypoints(self, answer: Answer) -> tuple[Float64[np.ndarray, "l 3"], Float64[np.ndarray, "l 3"]]:
         """Key points of both sides about the middles of the pieces, not turned, as they are drawn."""
         assert self._layout is not None
-        assembly, session = answer.assembly, answer.session
+        assembly, session = answer.assembly, answer.solved
         places = [session.places[index] for index in session.order]
         x, y = (
             (points - place.middle) @ place.rotation / self._layout.unit
@@ -162,7 +163,8 @@ class Scenery:
 
 def all_points(layout: Layout, answer: Answer) -> Float64[np.ndarray, "n 3"]:
     """Everything that is in sight: both pieces, and the source in its place."""
-    source, reference = answer.session.inputs()
+    session = answer.session
+    source, reference = (session.standing(i, session.problem.pieces[i].dense) for i in session.order)
     moved = source.moved(answer.pose)
     points = np.concatenate([source.points, reference.points, moved.points])
     return (points - layout.origin) / layout.unit

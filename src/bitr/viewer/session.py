@@ -14,6 +14,8 @@ from bitr.viewer.changes import Changes
 from bitr.viewer.piece import Piece
 
 SCALES = (0.25, 4.0)
+HYPOTHESES = 5
+"""How many poses are shown at most, unless asked for more or fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +23,11 @@ class Problem:
     """What Φ is asked before anything is moved: two pieces X and Y, and how the answer is made."""
 
     pieces: tuple[Piece, Piece]
-    refine: str = "none"
-    hypotheses: int = 1
+    method: str = "auto"
+    hypotheses: int = HYPOTHESES
     """How many poses at most."""
+    points: int | None = None
+    """Of each cloud that the model sees; None: as many as the weights are for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +63,15 @@ class Session:
         places = (place, self.places[1]) if index == 0 else (self.places[0], place)
         return replace(self, places=places)
 
-    def moved_from(self, other: Session) -> bool:
-        """Whether only motions of the pieces lie between this session and another."""
-        return self._like(other) and self.choice == other.choice
-
-    def chosen_from(self, other: Session) -> bool:
-        """Whether nothing lies between this session and another but which hypothesis is shown."""
-        return self._like(other) and self.places == other.places
-
-    def _like(self, other: Session) -> bool:
+    def like(self, other: Session) -> bool:
+        """Whether only motions of the pieces lie between this session and another, and what is looked at."""
         same = self.problem is other.problem and self.scale == other.scale
         return same and self.swapped == other.swapped
+
+    def at_files(self) -> Session:
+        """The pieces as they lie in their files."""
+        x, y = (Place(np.eye(3), piece.middle) for piece in self.problem.pieces)
+        return Session(self.problem, (x, y), choice=self.choice)
 
     def scaled(self, factor: float) -> Session:
         """Both pieces larger or smaller, each about its middle, where that stands."""
@@ -91,11 +93,11 @@ class Session:
             return self
         return replace(self, problem=replace(self.problem, hypotheses=hypotheses), choice=0)
 
-    def refined(self, refine: str) -> Session:
-        """Another refinement of the answer."""
-        if refine == self.problem.refine:
+    def by(self, method: str) -> Session:
+        """Another kind of joint."""
+        if method == self.problem.method:
             return self
-        return replace(self, problem=replace(self.problem, refine=refine))
+        return replace(self, problem=replace(self.problem, method=method), choice=0)
 
     def changed(self, index: int, changes: Changes) -> Session:
         """One piece cut, noisy, among outliers, as the sliders say."""
@@ -112,19 +114,23 @@ class Session:
         )
 
     def inputs(self) -> tuple[Geometry, Geometry]:
-        """What the model is given: source and reference, as they stand."""
-        x, y = (self._standing(index) for index in self.order)
+        """What the engine is given: source and reference, as they stand."""
+        x, y = (self.standing(index, self.problem.pieces[index].given) for index in self.order)
         return x, y
 
-    def _standing(self, index: int) -> Geometry:
-        seen = self.problem.pieces[index].seen
-        return replace(seen, points=self.scale * seen.points).moved(self.motion(index))
+    def standing(self, index: int, geometry: Geometry) -> Geometry:
+        """Any geometry of a piece's file, where the piece stands."""
+        return replace(geometry, points=self.scale * geometry.points).moved(self.motion(index))
 
     def expected(self, base: Float64[np.ndarray, "4 4"]) -> Float64[np.ndarray, "4 4"]:
         """The answer by the laws, from Φ(X, Y): g₂ (c·Φ) g₁⁻¹, and its inverse when swapped."""
-        larger = pose(base[:3, :3], self.scale * base[:3, 3])
-        found = self.motion(1) @ larger @ inverse(self.motion(0))
-        return inverse(found) if self.swapped else found
+        return self.on_pieces(inverse(base) if self.swapped else base)
+
+    def on_pieces(self, found: Float64[np.ndarray, "4 4"]) -> Float64[np.ndarray, "4 4"]:
+        """A pose of the files, for the pieces as they stand: it is carried along with them."""
+        source, reference = self.order
+        larger = pose(found[:3, :3], self.scale * found[:3, 3])
+        return self.motion(reference) @ larger @ inverse(self.motion(source))
 
     def on_files(self, found: Float64[np.ndarray, "4 4"]) -> Float64[np.ndarray, "4 4"]:
         """A pose of the pieces as they stand, for the files as they are: what is worth keeping."""

@@ -25,11 +25,11 @@ class Viewer:
         *,
         host: str = LOCAL,
         port: int = 8080,
-        budget: int | None = None,
-        refine: str = "none",
+        points: int | None = None,
+        method: str = "auto",
     ) -> None:
         self.network, self.shown, self.host = network, shown, host
-        self.budget, self.refine = budget, refine
+        self.points, self.method = points, method
         self.pages: dict[int, Page] = {}
         self.server = Server(host, port)
         self.worker = Worker()
@@ -64,7 +64,7 @@ class Viewer:
         if await refuse_strangers(self.server, client, self.host):
             return
         gallery = self.shown if isinstance(self.shown, Gallery) else None
-        page = Page(client, self.network, self.worker, self.budget, self.refine, gallery)
+        page = Page(client, self.network, self.worker, self.points, self.method, gallery)
         limit_uploads(client, page.panel.say)
         self.pages[client.client_id] = page
         if isinstance(self.shown, Gallery):

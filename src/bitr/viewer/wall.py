@@ -109,11 +109,12 @@ class Wall:
 
 def _by_another(gallery: Gallery, model: str) -> str:
     """What to say where pairs are not answered by what was evaluated."""
-    if gallery.checkpoint == model:
+    another = [] if gallery.checkpoint == model else [f"by the model {model}"]
+    without = [] if gallery.refine == "none" else [f"without the refinement {gallery.refine}"]
+    if not another and not without:
         return ""
-    return (
-        f"; the pictures show what was evaluated, and a pair that is opened is answered by the model {model}"
-    )
+    how = ", ".join(another + without)
+    return f"; the pictures show what was evaluated, and a pair that is opened is answered {how}"
 
 
 def _short(id: str) -> str:
