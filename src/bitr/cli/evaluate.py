@@ -107,12 +107,8 @@ def run(
     from bitr.cli.console import session
 
     given = names or []
-    _check_usage(
-        given,
-        predictions,
-        (samplings, limit, points, perturb or None, fast or None)
-        + tuple(value for value in (method, refine) if value not in ("auto", "none")),
-    )
+    words = [value for value in (method, refine) if value not in ("auto", "none")]
+    _check_usage(given, predictions, (samplings, limit, points, perturb or None, fast or None, *words))
     with session(
         verbose, counted=True
     ) as on_row:  # torch takes a second to import: inside, something is shown
