@@ -38,6 +38,12 @@ NAMES = (
     "seam_larger",
     "seam_residual",
     "border_same",
+    "clear_smaller",
+    "clear_larger",
+    "clear_same",
+    "clear_on",
+    "clear_air",
+    "clear_share",
     "border_on",
     "border_air",
     "border_air_smaller",
@@ -107,28 +113,47 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
 
 
 def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
-    """How the borders of both pieces lie: on each other, on the other's surface, or in the air."""
+    """How the borders of both pieces lie: on each other, on the other's surface, or in the air.
+
+    Borders that meet have opposite outward directions. Where they are the same, the pieces end together: two
+    halves of a symmetric thing that are folded over each other.
+    """
     zero = np.zeros(len(poses))
-    names = ("seam", "seam_tight", "seam_smaller", "seam_larger", "seam_residual", "border_same")
     if not len(x.border) or not len(y.border):
-        found = dict.fromkeys(names, zero)
-    else:
-        spacing = common_spacing(x, y)
-        met = meet(x.border, y.border, poses)
-        near = met.squared < (LOOSE * spacing) ** 2
-        agree = np.einsum("gmi,gmi->gm", met.normal_p, met.normal_q) > 0.5
-        oppose = -np.einsum("gmi,gmi->gm", met.outward_p, met.outward_q)
-        meets = near & agree & (oppose > 0.3)
-        sides = meets[:, : len(x.border)].mean(1), meets[:, len(x.border) :].mean(1)
-        found = {
-            "seam": closeness(met, LOOSE * spacing),
-            "seam_tight": closeness(met, TIGHT * spacing),
-            "seam_smaller": np.minimum(*sides),
-            "seam_larger": np.maximum(*sides),
-            "seam_residual": _residual(met, meets) / spacing,
-            "border_same": (near & agree & (oppose < -0.3)) @ met.share,
-        }
-    return found | _border_places(x, y, poses)
+        found = dict.fromkeys(("seam", "seam_tight", "seam_residual", "border_same", "clear_same"), zero)
+        found |= dict.fromkeys(("seam_smaller", "seam_larger", "clear_smaller", "clear_larger"), zero)
+        return found | _border_places(x, y, poses)
+    spacing = common_spacing(x, y)
+    met = meet(x.border, y.border, poses)
+    near = met.squared < (LOOSE * spacing) ** 2
+    agree = np.einsum("gmi,gmi->gm", met.normal_p, met.normal_q) > 0.5
+    oppose = -np.einsum("gmi,gmi->gm", met.outward_p, met.outward_q)
+    meets, same = near & agree & (oppose > 0.3), near & agree & (oppose < -0.3)
+    clear = np.concatenate([x.border.clear, y.border.clear])
+    smaller, larger = _sides(meets, len(x.border), np.ones(len(clear), dtype=bool))
+    clear_smaller, clear_larger = _sides(meets, len(x.border), clear)
+    return {
+        "seam": closeness(met, LOOSE * spacing),
+        "seam_tight": closeness(met, TIGHT * spacing),
+        "seam_smaller": smaller,
+        "seam_larger": larger,
+        "seam_residual": _residual(met, meets) / spacing,
+        "border_same": same @ met.share,
+        "clear_smaller": clear_smaller,
+        "clear_larger": clear_larger,
+        "clear_same": same[:, clear].mean(1) if clear.any() else zero,
+    } | _border_places(x, y, poses)
+
+
+def _sides(
+    met: Bool[np.ndarray, "g m"], count: int, counted: Bool[np.ndarray, " m"]
+) -> tuple[Float64[np.ndarray, " g"], Float64[np.ndarray, " g"]]:
+    """Share of the counted border points that meet: of the piece with fewer of them, and of the other."""
+    shares = [
+        part[:, own].mean(1) if own.any() else np.zeros(len(met))
+        for part, own in ((met[:, :count], counted[:count]), (met[:, count:], counted[count:]))
+    ]
+    return np.minimum(*shares), np.maximum(*shares)
 
 
 def _residual(met: Met, meets: Bool[np.ndarray, "g m"]) -> Float64[np.ndarray, " g"]:
@@ -139,7 +164,8 @@ def _residual(met: Met, meets: Bool[np.ndarray, "g m"]) -> Float64[np.ndarray, "
 
 
 def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
-    spacing, on, air = common_spacing(x, y), [], []
+    """Shares of both borders that lie on the other's surface, and that hang in the air."""
+    spacing, found = common_spacing(x, y), []
     for pose in poses:
         sides = []
         for border, other, points, turn in (
@@ -147,19 +173,26 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[
             (y.border, x, moved_back(y.border.points, pose), pose[:3, :3].T),
         ):
             if not len(border):
-                sides.append((0.0, 0.0))
+                sides.append((0.0, 0.0, 0.0, 0.0))
                 continue
             rows = other.nearest(points)
             away = np.linalg.norm(other.points[rows] - points, axis=1)
             alike = np.abs(np.einsum("ni,ni->n", border.normals @ turn.T, other.normals[rows]))
             lies = other.interior[rows] & (away < 1.5 * spacing) & (alike > 0.7)
-            sides.append((float(lies.mean()), float((away > AIR * spacing).mean())))
-        on.append((sides[0][0] + sides[1][0]) / 2)
-        air.append(sorted((sides[0][1], sides[1][1])))
+            air = away > AIR * spacing
+            clear = border.clear if border.clear.any() else np.ones(len(border), dtype=bool)
+            sides.append((lies.mean(), air.mean(), lies[clear].mean(), air[clear].mean()))
+        found.append(sides)
+    each = np.array(found, dtype=np.float64)
+    mean = each.mean(1)
+    counts = [side.border.clear.sum() / len(side.points) for side in (x, y)]
     return {
-        "border_on": np.array(on),
-        "border_air": np.array(air).mean(1),
-        "border_air_smaller": np.array(air)[:, 0],
+        "border_on": mean[:, 0],
+        "border_air": mean[:, 1],
+        "border_air_smaller": each[:, :, 1].min(1),
+        "clear_on": mean[:, 2],
+        "clear_air": mean[:, 3],
+        "clear_share": np.full(len(poses), float(sum(counts)) / 2),
     }
 
 

@@ -138,6 +138,6 @@ def _check_usage(given: list[str], predictions: Path | None, of_a_model: tuple[o
         raise InputError(f"got {len(given)} names, expected {wanted}")
     if predictions and any(value is not None for value in of_a_model):
         raise InputError(
-            "--samplings, --limit, --points, --method, --fast, --refine and --perturb are for a checkpoint; a file of "
-            "predictions is scored as it is"
+            "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a checkpoint; a "
+            "file of predictions is scored as it is"
         )

@@ -29,5 +29,5 @@ class DatasetInfo:
     """Whether its files are below the root; generated data always is."""
     open: Open
     joints: tuple[str, ...] = ("overlap", "seam", "touch", "model")
-    """How its pieces join: what weights trained on it are for. A car beside a motorbike does neither touch nor
-    overlap, and only a model can tell its place."""
+    """How its pieces join: what weights trained on it are for. A car beside a motorbike does neither touch
+    nor overlap, and only a model can tell its place."""

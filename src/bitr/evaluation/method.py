@@ -15,8 +15,8 @@ from bitr.model import BITR, FrozenBITR
 
 Pose = Float64[np.ndarray, "4 4"]
 Solve = Callable[[AssemblyPair], "Pose | Assembly"]
-"""The pose ``ref_from_src`` of a pair, or an answer with a confidence. Only a bound may look at the pair's own
-``ref_from_src``."""
+"""The pose ``ref_from_src`` of a pair, or an answer with a confidence. Only a bound may look at the pair's
+own ``ref_from_src``."""
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,10 @@ class Report:
 
 NOTES = (
     "Errors are mean ± standard deviation over the pairs that were answered, and in brackets the standard "
-    "deviation of the mean between samplings. Right: within 15° and a tenth of the assembled shape's radius, a "
-    "share of all pairs. Confidence: mean, calibration error in 10 bins, AUROC. Recalls are shares of all pairs, in brackets RRE and RTE of "
-    "the accepted ones. Chance: a uniform rotation, for shapes without symmetry."
+    "deviation of the mean between samplings. Right: within 15° and a tenth of the assembled shape's radius, "
+    "a share of all pairs. Confidence: mean, calibration error in 10 bins, AUROC. Recalls are shares of all "
+    "pairs, in brackets RRE and RTE of the accepted ones. Chance: a uniform rotation, for shapes without "
+    "symmetry."
 )
 
 

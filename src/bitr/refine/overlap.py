@@ -23,7 +23,7 @@ FEWEST = 10
 """Points on each other without which nothing is held."""
 LEAST = 0.2
 """Overlap from which a refined pose is taken. Two halves that touch along a cut, once a search has pulled
-them over each other, stay below it; see docs/refinement.md."""
+them over each other, stay below it."""
 
 
 @dataclass(frozen=True)

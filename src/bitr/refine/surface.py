@@ -18,7 +18,7 @@ LEAST_SPACING = 1e-3
 """Of the unit of length; clouds in which most points are copies still have a spacing."""
 OFF_CENTER, AT_BORDER = 0.38, 0.55
 """A point belongs to a border, or lies right at one, where its neighbours' mean is farther away than this,
-over their spread. It is about 0.2 for neighbours that fill a disc around the point, and 0.75 for half a disc."""
+over their spread. Neighbours that fill a disc around the point have about 0.2, and 0.75 for half a disc."""
 BORDER_REACH = 4.0
 """Spacings within which border points support and smooth each other."""
 SUPPORT = 1
@@ -40,6 +40,8 @@ class Border:
     """Of the surface, of length 1; the sign means nothing."""
     outward: Points
     """In the surface, across the border, away from the surface."""
+    clear: Bool[np.ndarray, " b"]
+    """Right at a border beyond doubt: creases and thin parts are taken for borders more easily."""
     tree: KdTree | None
     """None where there are no border points."""
 
@@ -155,7 +157,7 @@ def _border(
     rows = np.flatnonzero(off_center >= OFF_CENTER)
     none = np.empty((0, 3))
     if len(rows) <= SUPPORT:
-        return Border(none, none, none, None)
+        return Border(none, none, none, np.empty(0, dtype=bool), None)
     out = -inward[rows] / np.linalg.norm(inward[rows], axis=1, keepdims=True)
     apart = np.linalg.norm(points[rows][:, None] - points[rows], axis=2)
     near = (apart < BORDER_REACH * spacing) & (out @ out.T > 0.3)
@@ -164,7 +166,7 @@ def _border(
     normal, outward = (weight * sign) @ normals[rows], weight @ out
     kept = near.sum(1) > SUPPORT
     if np.count_nonzero(kept) <= SUPPORT:
-        return Border(none, none, none, None)
+        return Border(none, none, none, np.empty(0, dtype=bool), None)
     rows, normal, outward = rows[kept], normal[kept], outward[kept]
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     outward -= dot(outward, normal)[:, None] * normal
@@ -174,4 +176,4 @@ def _border(
     aside = np.linalg.norm(ahead - along[:, :, None] * outward[:, None], axis=2)
     farthest = np.where(aside < 1.2 * spacing, along, 0).max(1)
     places = points[rows] + (np.minimum(farthest, spacing) + BEYOND * spacing)[:, None] * outward
-    return Border(places, normal, outward, KdTree(places))
+    return Border(places, normal, outward, off_center[rows] >= AT_BORDER, KdTree(places))
