@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from bitr.app.evaluation_page import MOST_EXAMPLES, Example, error_rows, html_page
-from bitr.app.report_rows import NOT_KNOWN
-from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.cli.evaluate_job import Job
 from bitr.cli.text import one_line
@@ -64,17 +62,9 @@ def _example(ranked: Ranked, pair: AssemblyPair, job: Job, network: Network | No
     assert pose is not None  # only pairs with an answer are shown
     source, reference = (as_points(side, MOST_SHOWN, seed=0).points for side in (pair.source, pair.reference))
     facts = error_rows(ranked)
-    if network is not None:
-        facts.append(("confidence", _confidence(pair, job, network)))
+    if ranked.score.confidence is not None:
+        facts.append(("confidence", f"{ranked.score.confidence:.0%}, by bitr assemble"))
     if network is not None and tried:
         rng = np.random.default_rng([job.seed, ranked.sampling, ranked.number])
         facts.append(as_row(law_errors_on(job.method(network, ranked.sampling), pair, pose, rng)))
     return Example(Scene(source, reference, pose, title=one_line(ranked.name)), facts)
-
-
-def _confidence(pair: AssemblyPair, job: Job, network: Network) -> str:
-    """What ``bitr assemble`` says of the pair."""
-    if network.calibration is None:
-        return NOT_KNOWN
-    found = assemble_geometries(pair.source, pair.reference, network, Settings(job.refine)).confidence
-    return NOT_KNOWN if found is None else f"{found:.0%}, by bitr assemble"
