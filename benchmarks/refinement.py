@@ -17,16 +17,13 @@ import numpy as np
 import torch
 from scipy.spatial.transform import Rotation
 
-from bitr.assembly.assemble import Settings, assemble_geometries
-from bitr.assembly.network import Network
 from bitr.data import AssemblyPair, dataset
 from bitr.data.generated import ShapesConfig, shapes
 from bitr.data.poses import inverse, pose
 from bitr.data.root import data_root
 from bitr.groups import Rigid
-from bitr.io import Geometry
 from bitr.refine import REFINEMENTS, Refinement, one_sided_icp
-from bitr.testing import Laws, as_rigid, cloud_size, law_errors, pose_gap, worst
+from bitr.testing import Laws, as_rigid, cloud_size, pose_gap, worst
 
 SHIFT = 0.05
 """Of a start, over the size of the source, beside its turn."""
@@ -149,26 +146,13 @@ def laws_near(refine: Refine, pair: AssemblyPair, seed: int) -> Laws:
     )
 
 
-def laws_of_assemble(network: Network, refine: str, pair: AssemblyPair, seed: int) -> Laws:
-    """Of the whole pipeline."""
-    options = Settings(refine=refine)
-
-    def method(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return assemble_geometries(Geometry(x), Geometry(y), network, options).transformation
-
-    generator = torch.Generator().manual_seed(seed)
-    return law_errors(method, pair.source.points, pair.reference.points, generator)
-
-
 def laws(count: int) -> Iterator[str]:
     yield "| keep 0.5, largest error | Δ_bi | Δ_swap | Δ_scale |"
     yield "| --- | --- | --- | --- |"
-    pairs, network = generated("crop", count), Network.of("default")
+    pairs = generated("crop", count)
     for method in ("icp", "ot"):
         near = worst([laws_near(REFINEMENTS[method], pair, i) for i, pair in enumerate(pairs)])
         yield _row(f"{method}, from 5 to 25 degrees off", near)
-        whole = worst([laws_of_assemble(network, method, pair, i) for i, pair in enumerate(pairs)])
-        yield _row(f"assemble with {method}", whole)
 
 
 def _row(what: str, found: Laws) -> str:

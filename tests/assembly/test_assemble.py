@@ -26,7 +26,6 @@ from tests.assembly.cases import (
     cut_pair,
     linear_verifier,
     network,
-    sensible_verifier,
     small_model,
     told,
     turn_between,
@@ -180,8 +179,8 @@ def test_more_copies_than_places(model):
     [
         ({"method": "magic"}, "method = 'magic': expected one of auto, overlap, seam, touch, model"),
         ({"method": "seam", "fast": True}, "a fast answer is the model's own"),
-        ({"init": np.ones((4, 4))}, "init"),
-        ({"init": np.eye(3)}, "init"),
+        ({"init": np.ones((4, 4))}, "init: "),
+        ({"init": np.eye(3)}, r"init: found an array of shape \(3, 3\), expected \(4, 4\)"),
         ({"hypotheses": 0}, "hypotheses = 0: expected a whole number from 1 to 64"),
         ({"hypotheses": 65}, "hypotheses = 65: expected a whole number from 1 to 64"),
         ({"points": 3}, "points = 3: expected a whole number from 4 to 1000000"),
@@ -223,7 +222,7 @@ def assembled(source, reference, verifier=None, init=None, joints=METHODS, **set
 def test_two_halves_are_joined_at_their_seam_and_crops_by_what_they_share():
     source, reference, truth = cut_pair()
     found = assembled(source, reference, linear_verifier(-2.0, seam=8.0))
-    assert (found.method, found.hypotheses[0].origin) == ("seam", "seam")
+    assert found.method == "seam"
     assert turn_between(found.transformation, truth) < 5
     pair = overlapping(0)
     found = assembled(pair.source, pair.reference)
@@ -356,15 +355,16 @@ def test_a_rival_makes_an_answer_ambiguous():
 def test_a_symmetric_piece_makes_an_answer_ambiguous():
     cube, other = Geometry(solid("cube", 0)), Geometry(two_pieces(300)[1])
     sure = linear_verifier(3.0)
-    found = assembled(cube, other, sure)
+    found = assembled(cube, other, sure, points=1000)
     assert found.ambiguous
     assert found.reason.startswith("the source looks the same after 23 turns, those of a cube")
-    both = assembled(cube, Geometry(solid("cube", 1)), sure)
+    both = assembled(cube, Geometry(solid("cube", 1)), sure, points=1000)
     assert both.reason.startswith("both pieces look the same after 23 turns, those of a cube")
 
 
 def test_unsure_answers_of_symmetric_pieces_say_both():
-    found = assembled(Geometry(solid("cube", 0)), Geometry(two_pieces(300)[1]), linear_verifier(-3.0))
+    pair = Geometry(solid("cube", 0)), Geometry(two_pieces(300)[1])
+    found = assembled(*pair, linear_verifier(-3.0), points=1000)
     assert found.status == "unsure"
     assert "the source looks the same after 23 turns" in found.reason
 
@@ -391,8 +391,8 @@ def test_evaluate_measures_what_assemble_answers(fast):
         np.testing.assert_allclose(alone, answer.transformation, atol=1e-9)
 
 
-def test_a_model_that_says_the_truth_is_believed_by_a_sensible_verifier(monkeypatch):
+def test_a_model_that_says_nearly_the_truth_is_brought_to_it(monkeypatch):
     source, reference, truth = cut_pair()
     told(monkeypatch, pose(np.eye(3), np.full(3, 0.02)) @ truth)
-    found = assembled(source, reference, sensible_verifier())
+    found = assembled(source, reference, linear_verifier(-2.0, seam=8.0))
     assert turn_between(found.transformation, truth) < 5

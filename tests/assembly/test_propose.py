@@ -69,6 +69,12 @@ def test_a_given_pose_is_a_proposal():
     np.testing.assert_allclose(sampled.frame.outside(found.given[0]), g, atol=1e-12)
 
 
+def test_a_second_look_at_few_points_does_not_bring_the_same_motions_twice():
+    found = proposed(*two_pieces(500), frozenset(["overlap"]), samplings=1)[1]
+    apart = [np.abs(a - b).max() for i, a in enumerate(found.match) for b in found.match[:i]]
+    assert min(apart, default=1.0) > 1e-3
+
+
 def test_what_the_model_refuses_names_both_files():
     model = untrained(colors=True).double()
     x, y = (Geometry(p, name=name) for p, name in zip(two_pieces(200), ("a.ply", "b.ply"), strict=True))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bitr.cli import main
-from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.io import read
 from tests.app.cases import moved, two_pieces
 from tests.app.parsed import Parsed
@@ -25,7 +24,7 @@ def files(tmp_path):
 
 
 @pytest.fixture
-def assemble(files, weights, capsys):
+def engine(files, weights, capsys):
     """Runs the command; returns exit status, standard output and standard error."""
 
     def run(*arguments, pair=files):
@@ -33,6 +32,12 @@ def assemble(files, weights, capsys):
         return status, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def assemble(engine):
+    """The same with --fast, where all that matters is what is read and written."""
+    return lambda *arguments, **pair: engine("--fast", *arguments, **pair)
 
 
 def test_json_is_one_object_and_nothing_else(assemble, files):
@@ -101,12 +106,11 @@ def test_report_and_picture_are_written(assemble, tmp_path):
 
 def test_the_report_says_how_sure_and_how_lawful_the_answer_is(assemble, tmp_path):
     html = tmp_path / "report.html"
-    assert assemble("--html", html, "--budget", 50)[0] == 0
+    assert assemble("--html", html, "--points", 50)[0] == 0
     parsed = Parsed(html.read_text(encoding="utf-8"))
     names = [e["text"] for e in parsed.all("th")]
     rows = dict(zip(names, [e["text"] for e in parsed.all("td")][-len(names) :], strict=True))
-    assert rows["confidence"] == "not known: these weights come without a calibration"
-    assert rows["settings"] == "refine none, hypotheses 1, separate False, budget 50, seed 0"
+    assert rows["settings"] == "method auto, hypotheses 1, separate False, fast True, points 50, seed 0"
     laws = [float(value) for value in re.findall(r"Δ_\w+ (\S+?)[,;]", rows["law errors"])]
     assert len(laws) == 3
     assert max(laws) < 1e-6
@@ -124,43 +128,54 @@ def test_a_film_is_written(assemble, tmp_path):
     )
 
 
-@pytest.mark.parametrize("refine", ["icp", "ot"])
-def test_a_refinement_is_named_and_says_what_it_left(assemble, refine):
-    """Two halves have nothing in common to go by."""
-    near = ("--json", "--model", "default")  # random weights may lay the halves onto each other
-    demo = (SOURCE, REFERENCE)
-    status, out, _ = assemble(*near, "--refine", refine, pair=demo)
-    found = json.loads(out)
+@pytest.mark.parametrize("method", ["overlap", "seam", "touch", "model"])
+def test_a_method_can_be_forced(engine, method):
+    status, out, _ = engine("--json", "--method", method)
     assert status == 0
-    assert found["refine"] == refine
-    assert any(w.startswith(f"refine {refine} left the pose as it was") for w in found["warnings"])
-    assert found["transformation"] == json.loads(assemble(*near, pair=demo)[1])["transformation"]
+    assert json.loads(out)["method"] == method
 
 
-def test_several_poses_are_listed_with_their_weights_and_the_first_is_written(assemble, tmp_path):
+def test_several_poses_are_listed_with_their_weights_and_the_first_is_written(engine, tmp_path):
     pose = tmp_path / "pose.txt"
-    found = json.loads(assemble("--json", "--hypotheses", "3")[1])
-    status, out, _ = assemble("--hypotheses", "3", "-o", pose)
+    found = json.loads(engine("--json", "--hypotheses", "3")[1])
+    status, out, _ = engine("--hypotheses", "3", "-o", pose)
     assert status == 0
     assert len(found["hypotheses"]) == 3
     rows = [line for line in out.splitlines() if line.startswith("pose ")]
-    assert rows[0] == f"pose 1      weight {found['hypotheses'][0]['weight']:.3f}, 0.00° from the first"
+    first = found["hypotheses"][0]
+    assert rows[0].startswith(f"pose 1      weight {first['weight']:.3f}, {first['method']} from ")
+    assert rows[0].endswith("0.00° from the first")
     assert [row.split()[3] for row in rows] == [f"{h['weight']:.3f}," for h in found["hypotheses"]]
     assert np.array_equal(np.loadtxt(pose), found["hypotheses"][0]["transformation"])
-    assert "pose 1" not in assemble()[1]
+    assert "pose 1" not in engine()[1]
 
 
-def test_an_ambiguous_answer_is_told_to_people_in_one_line_and_on_the_page(assemble, files, tmp_path):
+def test_how_far_an_answer_can_be_trusted_is_told_to_people(engine, files, tmp_path):
     np.save(tmp_path / "cube.npy", solid("cube", 0))
-    page = tmp_path / "page.html"
-    status, out, err = assemble("--html", page, pair=(tmp_path / "cube.npy", files[1]))
-    reason = "ambiguous: the source looks the same after 23 turns, those of a cube"
+    status, out, err = engine(pair=(tmp_path / "cube.npy", files[1]))
     assert (status, err) == (0, "")
-    assert f"warning     {reason}\n" in out
-    assert f'<p class="warning">{reason}</p>' in page.read_text(encoding="utf-8")
+    assert re.search(r"^status      (ambiguous|unsure): .*those of a cube", out, re.MULTILINE)
     np.save(tmp_path / "flat.npy", solid("cube", 0) * [1, 1, 0])
-    out = assemble(pair=(tmp_path / "flat.npy", files[1]))[1]
-    assert "warning     degenerate: the source has its points on a plane\n" in out
+    out = engine(pair=(tmp_path / "flat.npy", files[1]))[1]
+    assert "status      degenerate: the source has its points on a plane\n" in out
+    assert "confidence  0% " in out
+
+
+def test_a_given_pose_is_read_from_a_file(engine, tmp_path):
+    found = json.loads(engine("--json", "-o", tmp_path / "pose.json")[1])
+    np.savetxt(tmp_path / "pose.txt", found["transformation"], fmt="%.17g")
+    for name in ("pose.txt", "pose.json"):
+        again = json.loads(engine("--json", "--init", tmp_path / name, "--hypotheses", 64)[1])
+        origins = {each["origin"] for each in again["hypotheses"]}
+        gap = [np.abs(np.subtract(h["transformation"], found["transformation"])).max() for h in again["hypotheses"]]
+        assert "given" in origins
+        assert min(gap) < 0.2
+    refused(engine("--init", tmp_path / "none.txt"), "none.txt")
+
+
+def test_the_log_says_where_proposals_come_from(engine):
+    err = engine("-v", "--json")[2]
+    assert re.search(r"model +from model +score", err)
 
 
 def refused(result, says):
@@ -175,9 +190,10 @@ def refused(result, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--refine", "magic"], "refine = 'magic': expected one of none, icp, ot"),
+        (["--method", "magic"], "method = 'magic': expected one of auto, overlap, seam, touch, model"),
+        (["--method", "seam"], "method = 'seam' with fast: a fast answer is the model's own"),
         (["--hypotheses", "65"], "hypotheses = 65: expected a whole number from 1 to 64"),
-        (["--budget", "2"], "budget = 2"),
+        (["--points", "2"], "points = 2"),
         (["--seed", "-1"], "seed = -1"),
         (["--model", "nonesuch"], "nonesuch: no such file or folder"),
         (["-o", "missing/out.ply"], "the folder missing does not exist"),
@@ -213,7 +229,7 @@ def test_what_cannot_be_done_is_refused_in_one_line_before_any_work(
     for name in ("there.ply", "there.html", "there.csv"):
         (tmp_path / name).write_text("mine")
     (tmp_path / "link.npy").symlink_to("x.npy")
-    monkeypatch.setattr("bitr.app.answer.as_piece", None)  # would end in status 1
+    monkeypatch.setattr("bitr.assembly.assemble.sample", None)  # would end in status 1
     before = {path: path.stat() for path in tmp_path.iterdir()}
     refused(assemble(*arguments, pair=("x.npy", "y.npy")), says)
     assert {path: path.stat() for path in tmp_path.iterdir()} == before

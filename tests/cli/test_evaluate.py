@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bitr.app.calibration import Calibration, Origin
-from bitr.app.confidence import NAMES
-from bitr.app.logistic import Logistic
 from scipy.spatial.transform import Rotation
 
+from bitr.assembly.assemble import Settings
+from bitr.assembly.network import with_verifier
 from bitr.cli import evaluate_job, main
 from bitr.data.poses import pose
 from bitr.data.write import write_pairs
@@ -21,6 +20,7 @@ from bitr.evaluation.report import Repeated
 from bitr.refine import REFINEMENTS
 from bitr.refine.refinement import left
 from tests.app.parsed import Parsed
+from tests.assembly.cases import linear_verifier
 from tests.data.cases import pair_of
 
 FILES = {"evaluation.json", "table.md", "rotation_error.png", "recall.png", "median_pair.png"}
@@ -36,7 +36,7 @@ def own_pairs(tmp_path_factory):
 
 
 @pytest.fixture
-def evaluate(capsys):
+def engine(capsys):
     """Runs the command; returns exit status, standard output and standard error."""
 
     def run(*arguments):
@@ -46,8 +46,14 @@ def evaluate(capsys):
     return run
 
 
-def test_the_default_weights_on_own_pairs(evaluate, own_pairs):
-    status, out, err = evaluate("default", own_pairs)
+@pytest.fixture
+def evaluate(engine):
+    """The same with --fast for a checkpoint, where all that matters is what is read and written."""
+    return lambda *arguments: engine(*arguments, *([] if "--predictions" in arguments else ["--fast"]))
+
+
+def test_the_default_weights_on_own_pairs(engine, own_pairs):
+    status, out, err = engine("default", own_pairs)
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].startswith("bitr 0")
@@ -71,19 +77,13 @@ def test_a_refinement_comes_after_every_pose(evaluate, own_pairs, monkeypatch):
     assert asked == [(40, 40)] * 3
 
 
-def test_a_run_sees_as_many_points_as_in_training(evaluate, own_pairs, weights, tmp_path, monkeypatch):
-    seen = []
-    asked = evaluate_job.thinning_method
-    monkeypatch.setattr(
-        evaluate_job, "thinning_method", lambda m, points, name: seen.append(points) or asked(m, points, name)
-    )
+def test_a_run_sees_as_many_points_as_in_training(evaluate, own_pairs, weights, tmp_path):
     shutil.copy(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.toml").write_text("[data]\npoints = 32\n")
     status, out, _ = evaluate(tmp_path, own_pairs)
-    assert (status, seen) == (0, [32])
+    assert status == 0
     assert "points 32" in out
-    assert evaluate(tmp_path, own_pairs, "--budget", "20")[0] == 0
-    assert seen == [32]
+    assert "points 20" in evaluate(tmp_path, own_pairs, "--points", "20")[1]
 
 
 def test_json_is_one_object_and_nothing_else(evaluate, own_pairs, weights):
@@ -99,8 +99,8 @@ def test_json_is_one_object_and_nothing_else(evaluate, own_pairs, weights):
     ]
 
 
-def test_a_lawful_model_is_as_good_on_perturbed_pairs(evaluate, own_pairs):
-    found = json.loads(evaluate("default", own_pairs, "--perturb", "--limit", 1, "--json")[1])["rows"]
+def test_a_lawful_model_is_as_good_on_perturbed_pairs(engine, own_pairs):
+    found = json.loads(engine("default", own_pairs, "--perturb", "--limit", 1, "--json")[1])["rows"]
     assert [row["name"] for row in found] == [
         f"default, {t}" for t in ("original", "swapped", "scaled", "moved")
     ]
@@ -146,16 +146,15 @@ def test_the_page_shows_the_pairs_with_errors_laws_and_poses(evaluate, own_pairs
         found = [float(value) for value in re.findall(r"Δ_\w+ (\S+?)[,;]", text)]
         assert len(found) == 3
         assert max(found) < 1e-6
-    assert "not known: these weights come without a calibration" in cells
+    assert sum(text.endswith("%, by bitr assemble") for text in cells) == 3
     refused(evaluate(weights, own_pairs, "--html", path), "exists already")
     assert evaluate(weights, own_pairs, "--html", path, "--force", "--limit", 1)[0] == 0
     assert len(Parsed(path.read_text(encoding="utf-8")).all("script", **{"class": "scene"})) == 1
 
 
 def test_the_page_has_the_confidence_of_calibrated_weights(evaluate, own_pairs, weights, tmp_path):
-    flat = Logistic(0.0, np.zeros(len(NAMES)), np.full(len(NAMES), -1e9), np.full(len(NAMES), 1e9))
     calibrated, path = tmp_path / "calibrated.safetensors", tmp_path / "report.html"
-    Calibration(Origin("own", "val", 0, 50), {"none": flat}).into(weights, calibrated)
+    with_verifier(weights, calibrated, linear_verifier(), ("model",))
     assert evaluate(calibrated, own_pairs, "--html", path)[0] == 0
     cells = [e["text"] for e in Parsed(path.read_text(encoding="utf-8")).all("td")]
     assert cells.count("50%, by bitr assemble") == 3
@@ -179,7 +178,7 @@ def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
         turn = Rotation.from_rotvec([0, 0, degrees[pair.id]], degrees=True).as_matrix()
         return pose(turn, np.zeros(3)) @ pair.ref_from_src
 
-    job = evaluate_job.Job(str(own_pairs), "test", 0, None, None, None, "none", False, None)
+    job = evaluate_job.Job(str(own_pairs), "test", 0, None, None, Settings(), "none", False, None)
     none = Method("none", lambda pair: np.full((4, 4), np.nan))
     samplings = tuple(evaluate_method(each, job.pairs(0)) for each in (none, Method("turned", solve)))
     scene = evaluate_job._median_pair(Repeated("turned", samplings), job)
@@ -187,15 +186,15 @@ def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
     np.testing.assert_allclose(scene.transformation, solve(job.pairs(0)[2]), atol=1e-12)
 
 
-def test_the_budget_is_what_the_model_sees(evaluate, own_pairs, weights):
+def test_the_points_are_what_the_model_sees(evaluate, own_pairs, weights):
     def poses(*options):
         scores = json.loads(evaluate(weights, own_pairs, "--limit", 1, "--json", *options)[1])["rows"][0][
             "samplings"
         ][0]
         return np.array([score["transformation"] for score in scores["scores"]])
 
-    assert np.abs(poses() - poses("--budget", 1000)).max() == 0
-    assert np.abs(poses() - poses("--budget", 20)).max() > 1e-6
+    assert np.abs(poses() - poses("--points", 1000)).max() == 0
+    assert np.abs(poses() - poses("--points", 20)).max() > 1e-6
 
 
 def test_own_predictions_score_as_the_model_did(evaluate, own_pairs, weights, tmp_path):
@@ -215,7 +214,7 @@ def test_own_predictions_score_as_the_model_did(evaluate, own_pairs, weights, tm
 def test_a_batch_can_be_scored(evaluate, own_pairs, weights, tmp_path, capsys):
     results = tmp_path / "results.csv"
     manifest = own_pairs / "pairs.jsonl"
-    assert main(["assemble", "--manifest", str(manifest), "-o", str(results), "--model", str(weights)]) == 0
+    assert main(["assemble", "--manifest", str(manifest), "-o", str(results), "--model", str(weights), "--fast"]) == 0
     capsys.readouterr()
     status, out, _ = evaluate("--predictions", results, manifest)
     assert status == 0
@@ -223,7 +222,7 @@ def test_a_batch_can_be_scored(evaluate, own_pairs, weights, tmp_path, capsys):
 
 
 def test_samplings_of_a_data_set_differ(evaluate, weights, real_data):
-    run = (weights, "bunny", "--limit", 1, "--budget", 50, "--json", "--data-root", real_data)
+    run = (weights, "bunny", "--limit", 1, "--points", 50, "--json", "--data-root", real_data)
     found = json.loads(evaluate(*run)[1])
     assert found["samplings"] == 3
     means = [each["rotation_error_deg"]["mean"] for each in found["rows"][0]["samplings"]]
@@ -253,20 +252,23 @@ def refused(result, says):
         (["default", "bunnny"], "no such data set"),
         (["no-such-model", "."], "no such weights come with bitr"),
         (["default", ".", "--samplings", "0"], "--samplings"),
-        (["default", ".", "--budget", "3"], "--budget"),
+        (["default", ".", "--points", "3"], "--points"),
         (["default", ".", "--limit", "0"], "--limit"),
         (["--predictions", "a.csv", "default", "bunny"], "got 2 names, expected DATASET with --predictions"),
         (["--predictions", "a.csv", "bunny", "--perturb"], "are for a checkpoint"),
         (["--predictions", "a.csv", "bunny", "--limit", "3"], "are for a checkpoint"),
         (["--predictions", "a.csv", "bunny", "--refine", "icp"], "are for a checkpoint"),
+        (["--predictions", "a.csv", "bunny", "--fast"], "are for a checkpoint"),
+        (["--predictions", "a.csv", "bunny", "--method", "seam"], "are for a checkpoint"),
+        (["default", ".", "--method", "glue"], "method = 'glue': expected one of auto"),
         (["default", ".", "--refine", "icpp"], "--refine icpp: expected one of none, icp, ot"),
         (["default", ".", "-o", "no/such/folder"], "does not exist"),
         (["default", ".", "--html", "no/such/a.html"], "does not exist"),
         (["default", ".", "--html", "a.pdf"], "--html writes no .pdf, expected one of .html .htm"),
     ],
 )
-def test_bad_usage_is_one_line(evaluate, arguments, says):
-    refused(evaluate(*arguments), says)
+def test_bad_usage_is_one_line(engine, arguments, says):
+    refused(engine(*arguments), says)
 
 
 def test_a_bad_predictions_file_is_one_line(evaluate, own_pairs, tmp_path):

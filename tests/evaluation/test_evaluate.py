@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bitr.evaluation.model_method import model_method
 
+from bitr.assembly.assemble import Settings
 from bitr.data.poses import pose
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import evaluate, summary
-from bitr.evaluation.method import Method
+from bitr.evaluation.method import Method, engine, model_alone, network_of
 from bitr.evaluation.refined import OF_A_MESH, refined
 from bitr.evaluation.report import Repeated, Report, table
 from bitr.io import Geometry
@@ -190,10 +190,10 @@ def test_the_report_tells_how_it_was_made(pairs):
 def test_the_model_sees_the_points_as_they_are(pairs, options):
     model = untrained(**options).double()
     pair = pairs[0]
-    found = model_method(model).solve(pair)
-    again = model_method(model, budget=40).solve(pair)  # all 40 points of each cloud
+    found = model_alone(model, None).pose(pair)
+    again = model_alone(model, 40).pose(pair)  # all 40 points of each cloud
     np.testing.assert_array_equal(found, again)
-    fewer = model_method(model, budget=20).solve(pair)
+    fewer = model_alone(model, 20).pose(pair)
     assert np.abs(found - fewer).max() > 1e-6
 
 
@@ -209,7 +209,7 @@ def test_a_refinement_gets_the_points_of_meshes_too_and_the_pose(pairs, monkeypa
     corners = np.random.default_rng(0).normal(size=(30, 3))
     mesh = Geometry(corners, faces=np.random.default_rng(0).integers(0, 30, (20, 3)))
     pair = replace(pairs[0], source=mesh)
-    method = refined(model_method(untrained().double(), budget=30), "icp")
+    method = refined(model_alone(untrained().double(), 30), "icp")
     assert method.name == "BITR + ICP"
     assert evaluate(method, [pair]).scores[0].errors.displacement < 1e-9
     assert asked == [(OF_A_MESH, len(pair.reference.points))]
@@ -219,13 +219,13 @@ def test_a_mesh_is_sampled_for_the_model(pairs):
     points = np.random.default_rng(0).normal(size=(30, 3))
     mesh = Geometry(points, faces=np.random.default_rng(0).integers(0, 30, (20, 3)))
     pair = replace(pairs[0], source=mesh)
-    model = untrained().double()
-    different = [model_method(model, budget=30, seed=seed).solve(pair) for seed in (0, 1)]
+    network = network_of(untrained().double(), 30, ("model",))
+    different = [engine(network, Settings(fast=True, seed=seed)).pose(pair) for seed in (0, 1)]
     assert np.abs(different[0] - different[1]).max() > 1e-6
 
 
 def test_colours_that_are_missing_are_a_failure(pairs):
     bare = [replace(p, source=replace(p.source, colors=None)) for p in pairs]
-    found = evaluate(model_method(untrained(colors=True).double()), [*bare[:1], pairs[1]])
+    found = evaluate(model_alone(untrained(colors=True).double(), None), [*bare[:1], pairs[1]])
     assert found.failed == 1
     assert "has no colours" in found.scores[0].failure

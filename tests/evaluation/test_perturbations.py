@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bitr.evaluation.model_method import model_method
 
 from bitr.data.poses import pose, random_pose, turn_about
 from bitr.evaluation.evaluate import evaluate
-from bitr.evaluation.method import Method
+from bitr.evaluation.method import Method, model_alone
 from bitr.evaluation.perturbations import PERTURBATIONS, scaled, swapped, under
 from bitr.evaluation.score import errors_of
 from tests.app.cases import untrained
@@ -89,15 +88,15 @@ def test_motions_come_from_the_generator(pair):
 
 @pytest.mark.parametrize("test", TESTS)
 def test_a_lawful_model_errs_alike_in_all_tests(test, pair):
-    method = model_method(untrained().double())
-    expected = errors_of(pair, method.solve(pair))
+    method = model_alone(untrained().double(), None)
+    expected = errors_of(pair, method.pose(pair))
     found = evaluate(under(method, test, np.random.default_rng(2)), [pair]).scores[0].errors
     assert found.rotation_error_deg == pytest.approx(expected.rotation_error_deg, abs=1e-5)
     assert found.translation_error == pytest.approx(expected.translation_error, abs=1e-6)
 
 
 def test_a_model_without_swap_fails_the_swapped_test_alone(pair):
-    method = model_method(untrained(swap=False).double())
+    method = model_alone(untrained(swap=False).double(), None)
     degrees = {
         test: evaluate(under(method, test, np.random.default_rng(2)), [pair])
         .scores[0]

@@ -13,18 +13,13 @@ from bitr.data.poses import pose
 from bitr.data.transforms import add_outliers, both
 from bitr.errors import InputError
 from bitr.io import sample_surface
-from bitr.refine import REFINEMENTS, Refinement, auto, icp, match, none, ot
+from bitr.refine import REFINEMENTS, Refinement, icp, none, ot
 from bitr.refine.frame import Frame
 from bitr.refine.search import refined
 from tests.refine.cases import halves, overlapping
 from tests.refine.contact.solids import box
 
-METHODS = pytest.mark.parametrize(
-    ("refine", "pairs"), [(icp, 4), (ot, 2), (match, 2)], ids=["icp", "ot", "match"]
-)
-
-NEARBY = pytest.mark.parametrize(("refine", "pairs"), [(icp, 4), (ot, 2)], ids=["icp", "ot"])
-"""``match`` takes the user's word that pieces overlap, and looks for where halves could."""
+METHODS = pytest.mark.parametrize(("refine", "pairs"), [(icp, 4), (ot, 2)], ids=["icp", "ot"])
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +60,7 @@ def test_outliers_do_not_matter(refine, pairs):
     assert median_after(refine, [with_outliers(seed) for seed in range(pairs)]) < 1.5
 
 
-@NEARBY
+@METHODS
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (5.0, 25.0)])
 def test_halves_of_a_cut_are_not_made_worse(root, refine, pairs, low, high):
     cut = [*(halves(seed) for seed in range(pairs)), *generated(root, "cut", 0.5, 4)]
@@ -100,7 +95,7 @@ def test_the_order_of_the_points_does_not_matter(refine, pairs):
     assert np.allclose(refine(rng.permutation(x), y, start).pose, refine(x, y, start).pose, atol=1e-9)
 
 
-@NEARBY
+@METHODS
 def test_a_pose_that_is_left_is_the_one_that_came_in(refine, pairs):
     pair = halves(0)
     start = start_near(pair, 10, np.random.default_rng(0))
@@ -205,7 +200,7 @@ def test_real_pieces_come_together(real_data, refine, pairs, name):
 
 
 def test_the_names_are_told_in_one_place():
-    assert {"none": none, "icp": icp, "ot": ot, "match": match, "auto": auto} == REFINEMENTS
+    assert {"none": none, "icp": icp, "ot": ot} == REFINEMENTS
     found = none(np.zeros((1, 3)), np.zeros((1, 3)), np.eye(4))
     assert not found.moved
     assert found.reason == "no refinement was asked for"

@@ -198,8 +198,15 @@ def assemble(
     """
     settings = Settings(method, hypotheses, separate, fast, points, seed)
     pair = as_geometry(source, "source"), as_geometry(reference, "reference")
-    start = None if init is None else nearest_pose(np.asarray(init, dtype=np.float64), "init")
+    start = None if init is None else _pose_of(init)
     return assemble_geometries(*pair, Network.of(model), settings, start)
+
+
+def _pose_of(init: Any) -> Matrix:
+    matrix = np.asarray(init, dtype=np.float64)
+    if matrix.shape != (4, 4):
+        raise InputError(f"init: found an array of shape {matrix.shape}, expected (4, 4)")
+    return nearest_pose(matrix, "init")
 
 
 def assemble_geometries(
@@ -292,7 +299,7 @@ def answer(
         if settings.separate or separation.free:
             best = replace(best, transformation=separation.pose)
             hypotheses = (best, *hypotheses[1:])
-    status, reason = _status(judged, shapes, hypotheses, (x, y))
+    status, reason = _status(judged, shapes, hypotheses)
     after: Fit = fit(moved(x.points, best.transformation), y.points)
     confidence = 0.0 if status == "degenerate" else best.confidence
     solution = judged.proposals.solution
@@ -391,10 +398,9 @@ def _status(
     judged: Judged,
     shapes: tuple[Symmetries, Symmetries],
     hypotheses: tuple[Hypothesis, ...],
-    seen: tuple[Geometry, Geometry],
 ) -> tuple[str, str | None]:
     """How far the answer can be trusted, and why not further."""
-    sides = zip(("source", "reference"), seen, strict=True)
+    sides = zip(("source", "reference"), judged.sampled.dense, strict=True)
     no_shape = [f"the {name} {why}" for name, side in sides for why in _no_shape(side)]
     if no_shape:
         return "degenerate", "; ".join(no_shape)
@@ -439,9 +445,9 @@ def _same(source: Symmetries, reference: Symmetries) -> Iterator[str]:
             yield f"the {name} looks the same {how}"
 
 
-def _no_shape(seen: Geometry) -> Iterator[str]:
-    first, second, third = spreads(seen.points)
-    different = len(np.unique(seen.points, axis=0))
+def _no_shape(dense: Geometry) -> Iterator[str]:
+    first, second, third = spreads(dense.points)
+    different = len(np.unique(dense.points, axis=0))
     if different < FEWEST:
         yield f"has {different} different points, too few to show a shape (expected {FEWEST})"
     if not second > FLAT * first:

@@ -83,6 +83,7 @@ def match_motions(found: Correspondences, effort: Effort, most: int) -> Float64[
     linked = torch.from_numpy(compatible.astype(np.float32))  # whole numbers, so that no sum is rounded
     links = (linked * (linked @ linked)).numpy()
     seeds = np.argsort(-links.sum(1), kind="stable")[: effort.seeds]
+    np.fill_diagonal(links, links.max(1))  # a seed and two others are three places: fewer fix no rotation
     taken = np.argsort(-links[seeds], axis=1, kind="stable")[:, :TOGETHER]
     weights = np.take_along_axis(links[seeds], taken, axis=1).astype(np.float64)
     begun = weights.sum(1) > 0
@@ -98,7 +99,7 @@ def match_motions(found: Correspondences, effort: Effort, most: int) -> Float64[
             return none
         motions = arun(source.expand(len(enough), -1, -1), reference.expand(len(enough), -1, -1), enough)
     matrices = motions.matrix().numpy()
-    return _distinct(matrices, found.support(matrices), found, most)
+    return distinct(matrices, found.support(matrices), found, most)
 
 
 def descriptors(surface: Surface, spacing: float) -> Float64[np.ndarray, "n d"]:
@@ -165,15 +166,15 @@ def _agreement(
     return (1 - off.square().sum(2) / width**2).clamp_min(0)
 
 
-def _distinct(
+def distinct(
     motions: Float64[np.ndarray, "g 4 4"],
-    support: Float64[np.ndarray, " g"],
+    score: Float64[np.ndarray, " g"],
     found: Correspondences,
     most: int,
 ) -> Float64[np.ndarray, "k 4 4"]:
-    """The best supported motions that put the correspondences to different places."""
+    """The best motions that put the correspondences to different places."""
     kept: list[Matrix] = []
-    for i in np.argsort(-support, kind="stable"):
+    for i in np.argsort(-score, kind="stable"):
         g = motions[i]
         gaps = [
             np.linalg.norm(found.source @ (g - k)[:3, :3].T + (g - k)[:3, 3], axis=1).mean() for k in kept
@@ -182,4 +183,4 @@ def _distinct(
             kept.append(g)
             if len(kept) == most:
                 break
-    return np.stack(kept)
+    return np.stack(kept) if kept else np.empty((0, 4, 4))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.assembly.match import FIRST, WIDE, Correspondences, correspond, match_motions
+from bitr.assembly.match import FIRST, WIDE, Correspondences, correspond, distinct, match_motions
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import seam_motions
 from bitr.data.piece import as_cloud
@@ -101,8 +101,7 @@ def _of_surface(sampled: Sampled, settled: bool) -> tuple[Correspondences, Motio
     wider = correspond(sampled.source, sampled.reference, WIDE)
     more = match_motions(wider, WIDE, MATCHES)
     evidence = np.concatenate([evidence, _evident(sampled, wider, more)])
-    best = np.argsort(-evidence, kind="stable")[:MATCHES]
-    return wider, np.concatenate([motions, more])[best]
+    return wider, distinct(np.concatenate([motions, more]), evidence, wider, MATCHES)
 
 
 def _evident(sampled: Sampled, found: Correspondences, motions: Motions) -> Float64[np.ndarray, " g"]:

@@ -5,11 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bitr.evaluation.model_method import thinned
 
-from bitr.data import dataset
 from bitr.errors import InputError
-from bitr.evaluation.perturbations import swapped
 from bitr.evaluation.reproduce import Budget, budget, experiment
 from bitr.evaluation.reproduce.every import run_one
 from bitr.evaluation.reproduce.toy import difference
@@ -113,12 +110,3 @@ def test_named_weights_are_used_and_nothing_is_trained(toy, tmp_path):
 def test_what_the_experiment_decides_cannot_be_set(tmp_path):
     with pytest.raises(InputError, match=r"the experiment decides on data\.name"):
         plan(tmp_path, changes=("data.name=bunny",))
-
-
-def test_thinning_is_the_same_whichever_side_is_the_source():
-    pair = dataset("bunny-stand-in")[0]
-    there = thinned(pair, 100)
-    back = thinned(swapped(pair, np.random.default_rng(0)).pair, 100)
-    assert len(there.reference.points) == 100
-    np.testing.assert_array_equal(there.source.points, back.reference.points)
-    np.testing.assert_array_equal(there.reference.points, back.source.points)
