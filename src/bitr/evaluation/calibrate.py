@@ -27,8 +27,9 @@ from bitr.evaluation.right import is_right
 FOLDS = 5
 LEAST = 50
 """Minimum number of pairs to fit on."""
-HIDDEN = 16
-STEPS, RATE, DECAY = 600, 0.02, 3e-3
+HIDDEN, ENSEMBLE = 16, 5
+"""Units of a network's hidden layer, and networks whose mean is taken."""
+STEPS, RATE, DECAY = 250, 0.03, 5e-3
 RANGE = (0.005, 0.995)
 """Quantiles of each number that count as the ends of its range."""
 JOINT = 0.05
@@ -181,13 +182,24 @@ def _fit_map(
 
 
 def _fit(rows: Sequence[Rows], origin: Origin, seed: int) -> Verifier:
-    """A network with one hidden layer, by the likelihood of what is right for every candidate and every pair.
-
-    Of each pair's candidates both count: whether each is right, and that a right one comes first.
-    """
+    """The mean of several networks with one hidden layer each, which is one network with a wider layer."""
     evidence = np.concatenate([each.evidence for each in rows])
     low, high = np.quantile(evidence, RANGE, axis=0)
     scaled = 2 * (np.clip(evidence, low, high) - low) / np.maximum(high - low, 1e-9) - 1
+    found = [_fit_one(scaled, rows, ENSEMBLE * seed + k) for k in range(ENSEMBLE)]
+    hidden, bias, last = (np.concatenate([one[k] for one in found], axis=-1) for k in range(3))
+    last_bias = float(np.mean([one[3] for one in found]))
+    identity = np.array([0.0, 1.0, 0.0])
+    return Verifier(low, high, hidden, bias, last / ENSEMBLE, last_bias, identity, asdict(origin))
+
+
+def _fit_one(
+    scaled: Float64[np.ndarray, "n f"], rows: Sequence[Rows], seed: int
+) -> tuple[Float64[np.ndarray, "f h"], Float64[np.ndarray, " h"], Float64[np.ndarray, " h"], float]:
+    """By the likelihood of what is right for every candidate and for every pair.
+
+    Of each pair's candidates both count: whether each is right, and that a right one comes first.
+    """
     x = torch.from_numpy(scaled).float()
     y = torch.from_numpy(np.concatenate([each.right for each in rows])).float()
     counts = [len(each.right) for each in rows]
@@ -202,17 +214,19 @@ def _fit(rows: Sequence[Rows], origin: Origin, seed: int) -> Verifier:
     decayed = {"params": [hidden, last], "weight_decay": DECAY / RATE}
     optimizer = torch.optim.AdamW([decayed, {"params": [bias, last_bias], "weight_decay": 0.0}], lr=RATE)
     for step in range(STEPS):
-        optimizer.param_groups[0]["lr"] = optimizer.param_groups[1]["lr"] = RATE * (1 - step / STEPS)
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * (1 - step / STEPS)
         score = torch.tanh(x @ hidden + bias) @ last + last_bias
         each = torch.nn.functional.binary_cross_entropy_with_logits(score, y, reduction="none")
         loss = (each * share).sum() / len(rows)
         top = torch.full((len(rows),), -torch.inf).scatter_reduce(0, pair, score, "amax").detach()
-        mass = torch.zeros(len(rows)).index_add(0, pair, (score - top[pair]).exp())
-        good = torch.zeros(len(rows)).index_add(0, pair, (score - top[pair]).exp() * y)
-        loss = loss + (mass / good.clamp_min(1e-9)).log()[solvable].mean()
+        odds = (score - top[pair]).exp()
+        mass = torch.zeros(len(rows)).index_add(0, pair, odds)
+        good = torch.zeros(len(rows)).index_add(0, pair, odds * y)
+        if solvable.any():
+            loss = loss + (mass / good.clamp_min(1e-9)).log()[solvable].mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     weights, shift, out = (value.detach().double().numpy() for value in (hidden, bias, last))
-    identity = np.array([0.0, 1.0, 0.0])
-    return Verifier(low, high, weights, shift, out, float(last_bias.detach()), identity, asdict(origin))
+    return weights, shift, out, float(last_bias.detach())
