@@ -65,11 +65,11 @@ def test_the_fit_is_inside_and_says_what_it_was_fitted_on(fitted):
 def test_the_confidence_is_measured_on_test_pairs_and_the_checkpoint_left(fitted, capsys, tmp_path):
     before, picture = fitted.read_bytes(), tmp_path / "diagram.png"
     status, out, err = calibrated(
-        capsys, fitted, "jugs", "--test", "--pairs", 3, "--json", "--diagram", picture
+        capsys, fitted, "jugs", "--test", "--pairs", 10, "--json", "--diagram", picture
     )
     assert (status, err) == (0, "")
     found = json.loads(out)
-    assert (found["split"], found["pairs"]) == ("test", 3)
+    assert (found["split"], found["pairs"]) == ("test", 10)
     assert 0 <= found["expected_calibration_error"] <= 1
     assert len(found["bins"]["confidence"]) == 10
     assert fitted.read_bytes() == before
@@ -78,9 +78,9 @@ def test_the_confidence_is_measured_on_test_pairs_and_the_checkpoint_left(fitted
 
 
 def test_without_json_it_prints_a_table(fitted, capsys):
-    status, out, err = calibrated(capsys, fitted, "jugs", "--test", "--pairs", 2)
+    status, out, err = calibrated(capsys, fitted, "jugs", "--test", "--pairs", 10)
     assert (status, err) == (0, "")
-    assert f"{fitted} on 2 pairs of jugs, test" in out
+    assert f"{fitted} on 10 pairs of jugs, test" in out
     assert "| share right | right candidate found |" in out
 
 
