@@ -199,7 +199,9 @@ def test_the_seed_decides_on_meshes_and_large_clouds_only(model):
     same = [bitr.assemble(x, y, model=model, seed=seed, **FAST).transformation for seed in (0, 1)]
     assert np.array_equal(*same)
     mesh = bumpy_mesh(0)
-    other = [bitr.assemble(mesh, y, model=model, seed=seed, points=100, **FAST).transformation for seed in (0, 1)]
+    other = [
+        bitr.assemble(mesh, y, model=model, seed=seed, points=100, **FAST).transformation for seed in (0, 1)
+    ]
     assert not np.allclose(*other)
 
 

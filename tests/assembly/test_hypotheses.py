@@ -86,9 +86,7 @@ def test_of_two_bottles_there_is_one_circle_of_poses(model_says):
 
 
 def test_a_ball_comes_back_turned_everywhere():
-    answer = assembled(
-        ball(900, np.random.default_rng(0)), two_pieces(800)[0], hypotheses=20
-    )
+    answer = assembled(ball(900, np.random.default_rng(0)), two_pieces(800)[0], hypotheses=20)
     apart = between(poses_of(answer), poses_of(answer)) + 360 * np.eye(len(answer.hypotheses))
     assert len(answer.hypotheses) == 20
     assert apart.min() > 40

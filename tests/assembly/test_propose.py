@@ -83,4 +83,4 @@ def test_what_the_model_refuses_names_both_files():
 
 
 def test_the_smallest_model_is_enough_for_these_tests():
-    assert SMALL == MODEL.config
+    assert MODEL.config == SMALL

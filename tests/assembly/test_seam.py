@@ -55,7 +55,9 @@ def test_borders_settle_where_they_meet(halves):
     before, after = ([turn_between(g, truth) for g in motions] for motions in (starts, ended))
     assert np.median(after) < 4 < np.median(before)
     reach = 2 * common_spacing(x, y)
-    gain = closeness(meet(x.border, y.border, ended), reach) - closeness(meet(x.border, y.border, starts), reach)
+    gain = closeness(meet(x.border, y.border, ended), reach) - closeness(
+        meet(x.border, y.border, starts), reach
+    )
     assert (gain > 0).all()
 
 

@@ -23,7 +23,9 @@ def assembled(monkeypatch):
     def run(source, reference, pose, **settings):
         with monkeypatch.context() as patch:
             told(patch, pose)
-            return assemble_geometries(source, reference, network(fitted=True), Settings(fast=True, points=60, **settings))
+            return assemble_geometries(
+                source, reference, network(fitted=True), Settings(fast=True, points=60, **settings)
+            )
 
     return run
 

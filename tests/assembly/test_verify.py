@@ -45,7 +45,15 @@ def test_evidence_is_finite_and_has_a_number_of_every_name(plain):
     given = plain.evidence[:, NAMES.index("is_given")] == 1
     assert given.any()
     assert (plain.evidence[:, one_of].sum(1) <= 1).all()
-    shares = ("overlap_larger", "overlap_smaller", "seam", "border_on", "border_air", "crossing", "model_share")
+    shares = (
+        "overlap_larger",
+        "overlap_smaller",
+        "seam",
+        "border_on",
+        "border_air",
+        "crossing",
+        "model_share",
+    )
     for name in shares:
         column = plain.evidence[:, NAMES.index(name)]
         assert column.min() >= 0
@@ -142,9 +150,15 @@ DAMAGED = {
     ),
     "a shape": (json.dumps({"joints": ["model"], **GOOD, "low": [1.0]}), "low is not"),
     "a number less": (json.dumps({"joints": ["model"], **GOOD, "last": [1.0, 2.0]}), "last is not"),
-    "NaN": (json.dumps({"joints": ["model"], **GOOD, "calibration": [0, 1, float("nan")]}), "calibration is not"),
+    "NaN": (
+        json.dumps({"joints": ["model"], **GOOD, "calibration": [0, 1, float("nan")]}),
+        "calibration is not",
+    ),
     "text": (json.dumps({"joints": ["model"], **GOOD, "hidden_bias": ["x"]}), "could not convert"),
-    "no bias": (json.dumps({k: v for k, v in GOOD.items() if k != "last_bias"} | {"joints": ["model"]}), "last_bias"),
+    "no bias": (
+        json.dumps({k: v for k, v in GOOD.items() if k != "last_bias"} | {"joints": ["model"]}),
+        "last_bias",
+    ),
     "an infinite bias": (json.dumps({"joints": ["model"], **GOOD, "last_bias": float("inf")}), "last_bias"),
     "no matrix": (json.dumps({"joints": ["model"], **GOOD, "hidden": 3}), "cannot be used"),
 }

@@ -167,7 +167,10 @@ def test_a_given_pose_is_read_from_a_file(engine, tmp_path):
     for name in ("pose.txt", "pose.json"):
         again = json.loads(engine("--json", "--init", tmp_path / name, "--hypotheses", 64)[1])
         origins = {each["origin"] for each in again["hypotheses"]}
-        gap = [np.abs(np.subtract(h["transformation"], found["transformation"])).max() for h in again["hypotheses"]]
+        gap = [
+            np.abs(np.subtract(h["transformation"], found["transformation"])).max()
+            for h in again["hypotheses"]
+        ]
         assert "given" in origins
         assert min(gap) < 0.2
     refused(engine("--init", tmp_path / "none.txt"), "none.txt")

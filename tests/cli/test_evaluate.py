@@ -214,7 +214,10 @@ def test_own_predictions_score_as_the_model_did(evaluate, own_pairs, weights, tm
 def test_a_batch_can_be_scored(evaluate, own_pairs, weights, tmp_path, capsys):
     results = tmp_path / "results.csv"
     manifest = own_pairs / "pairs.jsonl"
-    assert main(["assemble", "--manifest", str(manifest), "-o", str(results), "--model", str(weights), "--fast"]) == 0
+    assert (
+        main(["assemble", "--manifest", str(manifest), "-o", str(results), "--model", str(weights), "--fast"])
+        == 0
+    )
     capsys.readouterr()
     status, out, _ = evaluate("--predictions", results, manifest)
     assert status == 0

@@ -173,7 +173,8 @@ def test_the_table_shows_the_chance_level(pairs):
         "|  | pairs | failed | Δr (°) | median Δr (°) | right | within 5° | Δt | displacement | ADD-S | Chamfer | ModelNet"
     )
     assert re.match(
-        r"\| a\\\|b \| 3 × 2 \| 0 \| 0\.0 ± 0\.0 \(0\.0\) \| 0\.0 \| [^|]+ \| [^|]+ \| 0\.15 ± 0\.0816 \(0\)", lines[2]
+        r"\| a\\\|b \| 3 × 2 \| 0 \| 0\.0 ± 0\.0 \(0\.0\) \| 0\.0 \| [^|]+ \| [^|]+ \| 0\.15 ± 0\.0816 \(0\)",
+        lines[2],
     )
     assert lines[3].startswith("| chance | – | – | 126.5 ± 37.0 | 132.3 |")
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
