@@ -118,6 +118,12 @@ def test_too_few_correspondences_tell_nothing(points):
     assert match_motions(Correspondences(points, points + 1, 0.1), FIRST, 4).shape == (0, 4, 4)
 
 
+def test_correspondences_of_two_places_fix_no_motion():
+    """Each place may look like several others, so that many correspondences still tell two places only."""
+    x = np.repeat([[0.0, 0, 0], [1.0, 0, 0]], 6, axis=0)
+    assert match_motions(Correspondences(x, x, 0.1), FIRST, 4).shape == (0, 4, 4)
+
+
 def test_support_counts_what_agrees():
     x = np.random.default_rng(0).normal(size=(10, 3))
     far = np.eye(4)

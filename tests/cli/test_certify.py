@@ -8,9 +8,8 @@ import torch
 
 from bitr import BITRConfig
 from bitr.cli import certify as command
-from bitr.cli import main
+from bitr.cli import certify_table, main
 from bitr.cli.certify_subject import find_subject
-from bitr.refine import REFINEMENTS
 
 METHODS = """
 import numpy as np
@@ -59,7 +58,7 @@ def test_the_shipped_weights_pass_through_assemble_too(capsys, tmp_path):
     assert (status, err) == (0, "")
     assert (found["ok"], found["broken"]) == (True, [])
     paths = {row["path"] for row in found["rows"] if row["kind"] == "end to end"}
-    assert {f"assemble, {kind}, refine {name}" for kind in ("cloud", "mesh") for name in REFINEMENTS} <= paths
+    assert {f"assemble, {kind}, {way}" for kind in ("cloud", "mesh") for way in certify_table.WAYS} <= paths
     assert {each["path"] for each in found["skipped"]} == {"compiled", "torch.export", "ONNX"}
     assert found["first_broken_layer"] == {"bi": None, "swap": None, "scale": None}
     worst = {(row["path"], row["law"]): row["worst"] for row in found["rows"]}
@@ -67,7 +66,8 @@ def test_the_shipped_weights_pass_through_assemble_too(capsys, tmp_path):
 
 
 def test_a_broken_model_has_status_1_after_the_table_and_its_first_broken_layer(capsys, methods, monkeypatch):
-    monkeypatch.setattr("bitr.cli.certify_table.REFINEMENTS", ("none",))  # the others take longer
+    ways = {"fast": certify_table.WAYS["fast"]}  # the other takes longer
+    monkeypatch.setattr(certify_table, "WAYS", ways)
     monkeypatch.setattr("bitr.evaluation.certificate.making.refinement_routes", list)
     status, out, err = certified(capsys, f"{methods}:untied", "--quick", "--trials", 1)
     lines = out.splitlines()

@@ -15,7 +15,7 @@ from tests.docs.documents import ROOT
 SHORTER = {
     "train": "--set run.steps=2 --set run.batch=2 --set data.points=100 --set data.workers=0 "
     "--set data.val_pairs=2 --set run.validate_every=2",
-    "evaluate": "--limit 2 --samplings 1 --budget 100",
+    "evaluate": "--limit 2 --samplings 1 --fast --points 100",
     "data make": "--n 2",
 }
 """Added to a documented command, so that it runs in a moment; what the document says stays in it."""

@@ -113,3 +113,11 @@ def test_a_bound_may_look_at_the_perturbed_answer(pair):
         errors = evaluate(under(BOUND, test, np.random.default_rng(3)), [pair]).scores[0].errors
         assert errors.rotation_error_deg < 1e-5
         assert errors.displacement < 1e-9
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_the_confidence_of_an_answer_is_kept(test, pair):
+    method = model_alone(untrained().double(), None)
+    expected = method.solve(pair).confidence
+    score = evaluate(under(method, test, np.random.default_rng(2)), [pair]).scores[0]
+    assert score.confidence == pytest.approx(expected, abs=1e-6)

@@ -19,7 +19,7 @@ from bitr.refine.search import refined
 from tests.refine.cases import halves, overlapping
 from tests.refine.contact.solids import box
 
-METHODS = pytest.mark.parametrize(("refine", "pairs"), [(icp, 4), (ot, 2)], ids=["icp", "ot"])
+METHODS = pytest.mark.parametrize(("refine", "pairs"), [(icp, 4), (ot, 3)], ids=["icp", "ot"])
 
 
 @pytest.fixture(scope="session")

@@ -90,7 +90,7 @@ def test_curvature_is_no_noise(shape):
 
 def test_given_normals_tell_the_walls_of_a_thin_plate_apart():
     rng, thickness = np.random.default_rng(0), 0.01
-    walls = np.concatenate([disc(2000, rng) + [0, 0, thickness], disc(2000, rng)])
+    walls = np.concatenate([disc(2000, rng) + np.array([0, 0, thickness]), disc(2000, rng)])
     rows = farthest_points(walls, 1500)
     points, normals = walls[rows], np.repeat([[0.0, 0, 1], [0.0, 0, -1]], 2000, axis=0)[rows]
     without, with_normals = Surface.of(points), Surface.of(points, normals)

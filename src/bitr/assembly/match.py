@@ -32,6 +32,8 @@ WIDER = 1.5
 """What a correspondence may be off to agree with a motion, over what two lengths may differ."""
 FEWEST = 4
 """Correspondences without which nothing is tried."""
+THIN = 1e-2
+"""Width over length of places that count as a line."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def match_motions(found: Correspondences, effort: Effort, most: int) -> Float64[
     for _ in range(ROUNDS):
         agreement = _agreement(motions, source, reference, found.tolerance)
         enough = agreement[(agreement > 0).sum(1) >= FEWEST]
+        enough = enough[_span(source, enough) & _span(reference, enough)]
         if not len(enough):
             return none
         motions = arun(source.expand(len(enough), -1, -1), reference.expand(len(enough), -1, -1), enough)
@@ -164,6 +167,14 @@ def _agreement(
     """Of each correspondence with each motion: 1 where it is met, 0 from ``width`` on."""
     off = motions.act(source.expand(len(motions.rotation), -1, -1)) - reference
     return (1 - off.square().sum(2) / width**2).clamp_min(0)
+
+
+def _span(points: Float64[Tensor, "n 3"], weights: Float64[Tensor, "s n"]) -> Bool[Tensor, " s"]:
+    """Whether weighted points span a plane: on a line they fix no rotation, and rounding would choose one."""
+    share = weights / weights.sum(1, keepdim=True)
+    offset = points - (share @ points)[:, None]
+    values = torch.linalg.eigvalsh((share[:, :, None] * offset).mT @ offset)
+    return values[:, 1] > THIN**2 * values[:, 2]
 
 
 def distinct(

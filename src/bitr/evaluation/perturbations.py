@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
+from bitr.assembly.assemble import Assembly
 from bitr.data import AssemblyPair
 from bitr.data.poses import acted, inverse, random_pose
 from bitr.data.transforms import both, move
-from bitr.evaluation.method import Method
+from bitr.evaluation.method import Method, pose_of
 from bitr.io import Geometry
 
 FACTOR = 2.0
@@ -83,9 +84,11 @@ def under(method: Method, test: str, rng: np.random.Generator) -> Method:
     although it depends on where the origins are.
     """
 
-    def solve(pair: AssemblyPair) -> Float64[np.ndarray, "4 4"]:
+    def solve(pair: AssemblyPair) -> Float64[np.ndarray, "4 4"] | Assembly:
         changed = PERTURBATIONS[test](pair, rng)
-        return changed.original_pose(method.pose(changed.pair))
+        answer = method.solve(changed.pair)
+        told = changed.original_pose(pose_of(answer))
+        return replace(answer, transformation=told) if isinstance(answer, Assembly) else told
 
     return Method(f"{method.name}, {test}", solve)
 

@@ -1,0 +1,112 @@
+"""Fitting the verifier: it separates right from wrong, and is checked on pairs that it was not fitted on."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bitr.assembly.finish import METHODS
+from bitr.assembly.verify import NAMES, Verifier
+from bitr.data import AssemblyPair
+from bitr.data.poses import pose
+from bitr.errors import InputError
+from bitr.evaluation import calibrate as calibrating
+from bitr.evaluation.calibrate import Origin, Rows, calibrate, check, collect, joints_of
+from tests.assembly.cases import cut_pair, linear_verifier, network
+
+ORIGIN = Origin("jugs", "val", 0, 100)
+TOLD = NAMES.index("seam")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(calibrating, "STEPS", 150)
+
+
+def rows(count, rng, slope=6.0, candidates=5):
+    """Pairs of which one candidate may be right: the larger its seam, the likelier."""
+    found = []
+    for _ in range(count):
+        evidence = rng.normal(size=(candidates, len(NAMES)))
+        evidence[:, TOLD] = rng.random(candidates)
+        best = int(np.argmax(evidence[:, TOLD]))
+        right = np.zeros(candidates, dtype=bool)
+        right[best] = rng.random() < 1 / (1 + np.exp(-slope * (evidence[best, TOLD] - 0.7) * 4))
+        places = [pose(np.eye(3), np.array([3.0 * i, 0, 0])) for i in range(candidates)]
+        methods = tuple("seam" if i == best else "model" for i in range(candidates))
+        found.append(Rows(evidence, right, np.stack(places), methods))
+    return found
+
+
+def test_the_fit_separates_right_from_wrong():
+    rng = np.random.default_rng(0)
+    verifier, held_back = calibrate(ORIGIN, rows(300, rng))
+    fresh = check(verifier, rows(300, rng)).to_dict()
+    assert fresh["auroc"] > 0.75
+    assert fresh["expected_calibration_error"] < 0.15
+    assert held_back.to_dict()["auroc"] > 0.7
+    assert verifier.calibration[1] > 0
+    assert verifier.origin["data"] == "jugs"
+    assert verifier.origin["auroc"] == held_back.to_dict()["auroc"]
+    json.dumps(verifier.to_dict(), allow_nan=False)
+    again = Verifier.from_dict(verifier.to_dict())
+    np.testing.assert_array_equal(check(again, rows(5, rng)).confidence >= 0, True)
+
+
+def test_noise_is_not_held_for_knowledge():
+    """No pair is checked by a fit that saw it."""
+    rng = np.random.default_rng(1)
+    noise = []
+    for each in rows(100, rng):
+        right = np.zeros(5, dtype=bool)
+        right[rng.integers(5)] = rng.random() < 0.5
+        noise.append(Rows(rng.normal(size=each.evidence.shape), right, each.poses, each.methods))
+    assert calibrate(ORIGIN, noise)[1].to_dict()["auroc"] < 0.75
+
+
+def test_the_same_rows_and_seed_give_the_same_fit():
+    one, other = (calibrate(ORIGIN, rows(60, np.random.default_rng(2)))[0] for _ in range(2))
+    assert one.to_dict() == other.to_dict()
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_answers_that_are_all_alike_do_not_make_it_certain(right):
+    given = [
+        Rows(each.evidence, np.full(len(each.right), right), each.poses, each.methods)
+        for each in rows(60, np.random.default_rng(3))
+    ]
+    verifier, found = calibrate(ORIGIN, given)
+    assert found.to_dict()["auroc"] is None
+    assert found.to_dict()["share_right"] == right
+    assert 0 < found.confidence.min() <= found.confidence.max() < 1
+    assert np.isfinite(verifier.hidden).all()
+
+
+@pytest.mark.parametrize("count", [0, 49])
+def test_too_few_pairs_are_refused(count):
+    with pytest.raises(InputError, match=rf"^jugs: {count} pairs, expected at least 50 to fit on$"):
+        calibrate(ORIGIN, rows(count, np.random.default_rng(0)))
+
+
+def test_joints_are_the_methods_of_right_answers():
+    given = rows(60, np.random.default_rng(4))
+    best = linear_verifier(seam=5.0)
+    assert joints_of(best, given) == ("seam", "model")
+    others = [Rows(each.evidence, each.right, each.poses, ("touch",) * 5) for each in given]
+    assert joints_of(best, others) == ("touch", "model")
+    mixed = [*others[:30], *given[:1], *others[30:]]
+    assert "seam" not in joints_of(best, mixed)
+    assert set(joints_of(best, given + others)) <= set(METHODS)
+
+
+def test_candidates_are_those_of_assemble_with_what_is_right():
+    source, reference, truth = cut_pair(500)
+    pair = AssemblyPair(source, reference, truth, "pair")
+    told = []
+    found = collect(network(), [[pair], [pair]], lambda done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
+    (one, other) = found
+    np.testing.assert_array_equal(one.evidence, other.evidence)
+    assert one.evidence.shape == (len(one.right), len(NAMES))
+    assert len(one.methods) == len(one.poses) == len(one.right)
+    assert not one.right.all()
