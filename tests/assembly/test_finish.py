@@ -63,7 +63,7 @@ def test_touching_keeps_the_laws():
 
 def test_every_method_finishes_what_is_proposed():
     x, y, _ = cut_pair(800)
-    sampled, proposals, found = finished(x, y, init=motion(3))
+    _, proposals, found = finished(x, y, init=motion(3))
     assert set(found.methods) == {*METHODS, "given"}
     assert set(found.origins) <= {"model", "match", "seam", "given"}
     assert len(found) == len(found.poses) == len(found.methods) == len(found.origins) == len(found.starts)
