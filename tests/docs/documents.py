@@ -54,7 +54,7 @@ def arguments_of_bitr(words: list[str]) -> list[str] | None:
 
 
 def mentions(path: Path) -> list[str]:
-    """Commands inside sentences, and usage lines: ``bitr assemble --method overlap|seam`` with names left open."""
+    """Commands inside sentences, and usage lines: ``bitr assemble --method seam|touch`` with open names."""
     text = FENCE.sub("", path.read_text(encoding="utf-8"))
     inline = re.findall(r"`(bitr [^`]+)`", text)
     return [" ".join(each.split()) for each in inline] + re.findall(r"^    (bitr .+)$", text, re.MULTILINE)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bitr.groups import Rigid
 from bitr.refine.arun import arun
-from bitr.refine.frame import Matrix, Points
+from bitr.refine.frame import Matrix, Points, moved, moved_back
 from bitr.refine.surface import Surface, common_spacing
 
 REACH = 8.0
@@ -186,12 +186,22 @@ def distinct(
     """The best motions that put the correspondences to different places."""
     kept: list[Matrix] = []
     for i in np.argsort(-score, kind="stable"):
-        g = motions[i]
         gaps = [
-            np.linalg.norm(found.source @ (g - k)[:3, :3].T + (g - k)[:3, 3], axis=1).mean() for k in kept
+            (_moves(found.source, motions[i], k) + _moves_back(found.reference, motions[i], k)) / 2
+            for k in kept
         ]
         if not gaps or min(gaps) > 2 * found.tolerance:
-            kept.append(g)
+            kept.append(motions[i])
             if len(kept) == most:
                 break
     return np.stack(kept) if kept else np.empty((0, 4, 4))
+
+
+def _moves(points: Points, one: Matrix, other: Matrix) -> float:
+    """How far apart two motions put points, on average."""
+    return float(np.linalg.norm(moved(points, one) - moved(points, other), axis=1).mean())
+
+
+def _moves_back(points: Points, one: Matrix, other: Matrix) -> float:
+    """The same of the inverse motions, so that a swap of the pieces changes no choice."""
+    return float(np.linalg.norm(moved_back(points, one) - moved_back(points, other), axis=1).mean())
