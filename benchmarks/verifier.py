@@ -1,0 +1,88 @@
+"""Fits the verifier that comes with bitr on held-out pairs of all kinds.
+
+    python -m benchmarks.verifier --keep FOLDER --out src/bitr/weights/verifier.json
+
+The candidates of every pair are kept in FOLDER, so that an interrupted run goes on. Needs BITR_DATA. No test
+split is opened; the scenes of rooms and streets that train are used as well, since `default` has seen none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from bitr.assembly.network import Network
+from bitr.data import dataset
+from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
+from bitr.files import whole_file
+from bitr.hypotheses import with_symmetry
+
+PAIRS = {
+    ("shapes:cut", "val"): 150,
+    ("openshapes:cut", "val"): 200,
+    ("shapes:crop", "val"): 100,
+    ("openshapes:crop", "val"): 120,
+    ("shapes:noisy", "val"): 40,
+    ("openshapes:noisy", "val"): 40,
+    ("shapes:fracture", "val"): 30,
+    ("openshapes:fracture", "val"): 40,
+    ("indoor", "val"): 40,
+    ("indoor", "train"): 40,
+    ("indoor:low", "val"): 40,
+    ("indoor:low", "train"): 60,
+    ("outdoor", "train"): 20,
+    ("airplane", "val"): 20,
+    ("winebottle", "val"): 18,
+    ("mug-hanging", "val"): 20,
+    ("car-motorbike", "val"): 20,
+    ("unrelated", "val"): 200,
+}
+"""How many pairs of each data set and split, at most."""
+
+
+def kept_rows(folder: Path, network: Network, name: str, split: str, number: int) -> Rows:
+    """The candidates of one pair, from the folder where they are there already."""
+    path = folder / f"{name.replace(':', '-')}-{split}-{number}.npz"
+    if not path.is_file():
+        (rows,) = collect(network, [dataset(name, split)[number : number + 1]], label=with_symmetry)
+        with whole_file(path, force=True) as temporary, open(temporary, "wb") as file:
+            np.savez(
+                file,
+                evidence=rows.evidence,
+                right=rows.right,
+                poses=rows.poses,
+                methods=np.array(rows.methods),
+            )
+    with np.load(path, allow_pickle=False) as found:
+        methods = tuple(str(each) for each in found["methods"])
+        return Rows(found["evidence"], found["right"], found["poses"], methods)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--keep", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--model", default="default")
+    given = parser.parse_args()
+    given.keep.mkdir(parents=True, exist_ok=True)
+    network, rows = Network.of(given.model), []
+    for (name, split), most in PAIRS.items():
+        count = min(most, len(dataset(name, split)))
+        found = [kept_rows(given.keep, network, name, split, number) for number in range(count)]
+        print(f"{name}, {split}: {count} pairs, {np.mean([each.right.any() for each in found]):.0%} possible")
+        rows += found
+    mixture = "+".join(dict.fromkeys(name for name, _ in PAIRS))
+    verifier, check = calibrate(Origin(mixture, "val", 0, len(rows)), rows)
+    told = {key: value for key, value in check.to_dict().items() if key != "bins"}
+    print(json.dumps(told, indent=1))
+    with whole_file(given.out, force=True) as temporary:
+        temporary.write_text(json.dumps(verifier.to_dict()) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
