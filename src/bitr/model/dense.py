@@ -70,7 +70,7 @@ class Contacts:
     center: Float[Tensor, "b 1 3"]
     """Of the whole, as the points of the cloud say in the mean."""
     scalars: Float[Tensor, "b p c"]
-    vectors: Float[Tensor, "b p 3 c"]
+    vectors: Float[Tensor, "b p 3 d"]
     """Φ_E's features at the points."""
 
 

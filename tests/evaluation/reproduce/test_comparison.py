@@ -126,7 +126,7 @@ def test_all_of_them_go_on_where_one_lacks_its_data(tmp_path, monkeypatch):
     for name in EXPERIMENTS:
         expected = f"| {name}: BITR | made up |" if name in generated else f"| {name} | not measured: "
         assert expected in text, name
-    assert result.to_json().count("not measured") == 6
+    assert result.to_json().count("not measured") == 7
 
 
 def test_success_counts_pairs_without_an_answer_as_failures(tmp_path, monkeypatch):
@@ -145,6 +145,6 @@ def test_manipulation_counts_successes_and_the_true_pose_has_them_all(tmp_path, 
     bowls = replace(experiment("manipulation"), data=("bowl-placing",))
     result = bowls.run(bowls, plan(tmp_path, model="default", limit=1, samplings=1, baselines="classical"))
     shares = {row.name: row.shares[manipulation.SUCCESS] for row in result.tables[0].rows}
-    assert list(shares) == ["BITR", "centroids", "true pose"]
+    assert list(shares) == ["BITR", "bitr assemble", "centroids", "true pose"]
     assert shares["true pose"] == 1.0
     assert "| success in simulation |" in result.to_markdown()
