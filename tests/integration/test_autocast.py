@@ -21,7 +21,7 @@ def test_rounded_products_keep_the_laws_within_a_stated_bound():
         laws: list[Laws] = [laws for _, _, laws in measured_laws(FLOAT32["default"])]
     assert worst(laws).bi < 0.2
     assert median(each.bi for each in laws) < 0.04
-    assert worst(laws).scale < 0.01
+    assert worst(laws).scale < 0.02
     assert worst(laws).swap < 1e-5  # rounding on the clouds is the same for both
 
 
