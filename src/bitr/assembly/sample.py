@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Int64
@@ -28,6 +28,8 @@ LEAST = 8
 """The smaller piece keeps at least one point for each so many of the larger."""
 TIE = 1e-9
 """Distances from the centroid that differ by less, relative to the largest, count as equal."""
+UNTIE = 1e-6
+"""Share of its distance from the centroid by which the farthest point is moved."""
 SIMILAR = 1.3
 """Densities whose ratio is below this are left as they are."""
 AREA_RANK = 8
@@ -111,7 +113,17 @@ def _dense(geometry: Geometry, seed: int) -> Geometry:
             f"{geometry.name}: only {len(cloud.points)} of {len(geometry.points)} points are at different "
             f"places, expected at least {MIN_POINTS}"
         )
-    return cloud
+    return replace(cloud, points=_untied(cloud.points))
+
+
+def _untied(points: Points) -> Points:
+    """The points, the far ones a little farther from the centroid: in a grid no two distances are equal then.
+
+    Where distances are equal, rounding would say which neighbours and which points are taken.
+    """
+    away = points - centroid(points)
+    square = np.square(away).sum(1, keepdims=True)
+    return points + UNTIE * square / max(float(square.max()), np.finfo(float).tiny) * away
 
 
 def _area(points: Points) -> float:

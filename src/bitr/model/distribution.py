@@ -10,7 +10,6 @@ p(g⁻¹ | Y, X) = p(g | X, Y), and a common scale changes nothing.
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import torch
@@ -45,6 +44,16 @@ def log_density(
     return rotation + place
 
 
+def _quadrature() -> tuple[Tensor, Tensor]:
+    """Nodes in [-1, 1] and weights; with u = 1 − 2v² the nodes crowd where a sharp density has its mass."""
+    x, w = (torch.from_numpy(each) for each in np.polynomial.legendre.leggauss(NODES))
+    v = (x + 1) / 2
+    return 1 - 2 * v**2, 4 * v * w / 2
+
+
+QUADRATURE = _quadrature()
+
+
 def log_normalizer(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
     r"""log of the mean of exp(tr(Aᵀr)) over all rotations r.
 
@@ -59,7 +68,7 @@ def log_normalizer(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
         sign[..., 2] = torch.linalg.det(u @ vh).sign()
         u = u * sign[..., None, :]
     s1, s2, s3 = (u.mT @ a @ vh.mT).diagonal(dim1=-2, dim2=-1)[..., None].unbind(-2)
-    nodes, weights = (torch.from_numpy(each).to(a) for each in _quadrature())
+    nodes, weights = (each.to(a) for each in QUADRATURE)
     first, second = (
         _scaled_bessel(each) for each in ((s1 - s2) / 2 * (1 - nodes), (s1 + s2) / 2 * (1 + nodes))
     )
@@ -70,14 +79,6 @@ def log_normalizer(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
 def _scaled_bessel(x: Tensor) -> Tensor:
     """e^-x I₀(x) for x ≥ 0; where rounding leaves less, as at 0, with the derivative from above."""
     return torch.special.i0e(x + (-x.detach()).clamp_min(0) + 1e-30)
-
-
-@cache
-def _quadrature() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes in [-1, 1] and weights; with u = 1 − 2v² the nodes crowd where a sharp density has its mass."""
-    x, w = np.polynomial.legendre.leggauss(NODES)
-    v = (x + 1) / 2
-    return 1 - 2 * v**2, 4 * v * w / 2
 
 
 def sample_heads(

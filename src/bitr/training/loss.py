@@ -27,7 +27,7 @@ def pose_loss(
     source: Cloud,
     reference: Cloud,
     config: LossConfig,
-    done: float = 1.0,
+    done: float | Tensor = 1.0,
 ) -> Float[Tensor, " b"]:
     r"""Of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the other terms that have a weight.
 
@@ -81,7 +81,7 @@ def _unprojected_loss(
 
 
 def _heads_loss(
-    heads: Heads, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig, done: float
+    heads: Heads, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig, done: float | Tensor
 ) -> Float[Tensor, " b"]:
     r"""Minus the log-likelihood of the truth under a mixture of the heads, times the temperature T:
 
@@ -101,7 +101,7 @@ def _negative_log_likelihood(heads: Heads, truth: Rigid, unit: Float[Tensor, " b
     return -(2 / CONCENTRATION) * (heads.log_weight.to(each.dtype) + each).logsumexp(1)
 
 
-def _temperature(config: LossConfig, done: float) -> float:
+def _temperature(config: LossConfig, done: float | Tensor) -> float | Tensor:
     first, last = config.temperature
     return first * (last / first) ** done
 

@@ -40,8 +40,8 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.config = model, config
 
-    def forward(self, batch: Batch, done: float = 1.0) -> Errors:
-        """``done`` is the part of the run that is over."""
+    def forward(self, batch: Batch, done: float | Tensor = 1.0) -> Errors:
+        """``done`` is the part of the run that is over; a compiled run takes it as a tensor."""
         solve: Callable[[Cloud, Cloud], Solution] = self.model.solve  # type: ignore[assignment]
         solution = solve(batch.source, batch.reference)
         loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config, done)

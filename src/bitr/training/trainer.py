@@ -58,7 +58,7 @@ class Trainer:
         with torch.autocast(
             self.group.device.type, dtype=torch.bfloat16, enabled=run.precision == "bfloat16"
         ):
-            errors = self.objective(batch, number / run.steps)
+            errors = self.objective(batch, torch.tensor(number / run.steps))
         self.parts.model.zero_grad()
         (errors.loss.sum() * (self.group.world / run.batch)).backward()  # processes are averaged over
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.optimizer.clip or math.inf)
