@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bitr.assembly.seam import _steps, closeness, distinct, meet, seam_motions, settle
+from bitr.assembly.overlay import distinct
+from bitr.assembly.seam import _steps, closeness, end_motions, flat_ends, meet, seam_motions, settle
 from bitr.data.poses import inverse, pose, random_pose
 from bitr.refine.frame import Frame
 from bitr.refine.surface import Surface, common_spacing
@@ -132,9 +133,33 @@ def test_closed_surfaces_have_no_seam():
 
 
 def test_motions_that_are_alike_are_one(halves):
-    x, y, truth = halves
+    _, _, truth = halves
     rng = np.random.default_rng(5)
     motions = np.concatenate([near(truth, rng, 1.0, 0.01), random_pose(rng, 1.0)[None]])
     score = np.array([0.5, 0.9, 0.4, 0.3, 0.6])
-    assert distinct(motions, score, x, y, 5).tolist() == [1, 4]
-    assert distinct(motions, score, x, y, 1).tolist() == [1]
+    assert distinct(motions, score, 5, np.radians(6), 0.1).tolist() == [1, 4]
+    assert distinct(motions, score, 1, np.radians(6), 0.1).tolist() == [1]
+
+
+def test_a_sawn_end_is_found_and_laid_against_the_other(halves):
+    """Its points alone find the pose, and its outward direction is the plane's normal."""
+    x, y, truth = halves
+    ends = flat_ends(x), flat_ends(y)
+    assert min(map(len, ends)) >= 1
+    first, second = (side[0].border.outward[0] for side in ends)
+    assert np.linalg.norm(truth[:3, :3] @ first + second) < 0.1
+    assert min(turn_between(g, truth) for g in end_motions(*ends, 3)) < 5
+    assert flat_ends(Surface.of(ball(400, np.random.default_rng(1)))) == ()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_motions_of_flat_ends_keep_the_laws(law):
+    source, reference, _ = cut_pair(900)
+    answers = []
+    for points in ((source.points, reference.points), changed(law, source.points, reference.points)):
+        x, y, frame = surfaces(*points)
+        answers.append([frame.outside(g) for g in end_motions(flat_ends(x), flat_ends(y), 3)])
+    expected = np.array([changed_pose(law, g) for g in answers[0]])
+    assert len(expected) == len(answers[1])
+    for g in answers[1]:  # a swap of the pieces changes the order of pairs of ends
+        assert np.abs(expected - g).max((1, 2)).min() < 1e-6
