@@ -11,12 +11,12 @@ import laspy
 import numpy as np
 import pytest
 import trimesh
+from bitr.io.read import READERS
 from numpy.testing import assert_allclose, assert_array_equal
 from pypcd4 import PointCloud
 
 from bitr.errors import InputError
 from bitr.io import Geometry, read, write
-from bitr.io.reading import READERS
 from tests.io.samples import SAMPLES, cloud, mesh
 
 CLOUDS = [name for name in SAMPLES if "mesh" not in name and not name.endswith(".stl")]

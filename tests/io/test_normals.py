@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
+from bitr.io import estimate_normals
 
-from bitr.io.normals import estimate_normals
 from tests.app.cases import motion, moved, two_pieces
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from bitr.io import even_draw, farthest_points
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitr.io.subsample import even_draw, farthest_points
 from tests.app.cases import motion, moved, two_pieces
 
 

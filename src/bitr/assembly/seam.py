@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.spatial.transform import Rotation
 
-from bitr.io.subsample import farthest_points
+from bitr.io import farthest_points
 from bitr.refine.frame import Points
 from bitr.refine.surface import Border, Surface, common_spacing
 

@@ -1,13 +1,19 @@
-"""Points on a surface, drawn uniformly by area."""
+"""A few points for many: of a surface or of a cloud, chosen so that the sample moves with the shape."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from scipy.spatial import cKDTree
 
 from bitr.errors import InputError
-from bitr.io.faces import area_vectors
-from bitr.io.geometry import Geometry
+from bitr.io.geometry import Geometry, area_vectors
+
+CANDIDATES = 64
+"""Points considered for each point that is picked; larger clouds are thinned to these by an even draw."""
+TIE = 1e-9
+"""Squared distances that differ by less, relative, count as equal: rounding must not decide on grids."""
+NUM_NEIGHBORS = 16
 
 
 def as_points(geometry: Geometry, n: int, seed: int) -> Geometry:
@@ -63,3 +69,68 @@ def _choose(areas: Float64[np.ndarray, " f"], n: int, rng: np.random.Generator) 
         left, right = level[2 * chosen], level[2 * chosen + 1]
         chosen = 2 * chosen + ((rng.random(n) * (left + right) >= left) & (right > 0))
     return chosen
+
+
+def even_draw(n: int, most: int, seed: int) -> Int64[np.ndarray, " m"]:
+    """At most ``most`` of the numbers below n, in order; from the seed and n alone: it moves along."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False, shuffle=False))
+
+
+def farthest_points(
+    points: Float64[np.ndarray, "n 3"], count: int, start: int = 0
+) -> Int64[np.ndarray, " m"]:
+    """Each picked point is the farthest from those before it; the first, from the centroid.
+
+    Unchanged by a rigid motion and by a scale; of points at equal distances the first is taken. Ends early
+    when only copies of picked points are left. With a ``start``, the point of that number among the farthest
+    comes first: another sample of the same cloud.
+    """
+    if start:
+        first = int(farthest_points(points, start + 1)[-1])
+    columns = np.ascontiguousarray(_about_centroid(points).T)
+    picked = np.empty(count, dtype=np.int64)
+    nearest = np.square(columns).sum(0)  # squared distance to the nearest picked point, at first the centroid
+    last = first if start else _first_of_the_farthest(nearest)
+    nearest.fill(np.inf)
+    difference, squared = np.empty_like(columns), np.empty_like(nearest)
+    for i in range(count):
+        picked[i] = last
+        np.subtract(columns, columns[:, last, None], out=difference)
+        np.einsum("ij,ij->j", difference, difference, out=squared)
+        np.minimum(nearest, squared, out=nearest)
+        last = _first_of_the_farthest(nearest)
+        if nearest[last] == 0:
+            return picked[: i + 1]
+    return picked
+
+
+def _first_of_the_farthest(squared: Float64[np.ndarray, " n"]) -> int:
+    return int(np.argmax(squared >= squared.max() * (1 - TIE)))
+
+
+def _about_centroid(points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+    """Centred, and over the largest coordinate: squares of very large or small numbers have no room."""
+    centered = points - points.mean(0)
+    centered -= centered.mean(0)  # the mean of numbers near 10⁶ is only good to 10⁻¹⁰
+    largest = np.abs(centered).max()
+    return centered / largest if largest > 0 else centered
+
+
+def estimate_normals(
+    points: Float64[np.ndarray, "m 3"], cloud: Float64[np.ndarray, "n 3"]
+) -> Float64[np.ndarray, "m 3"]:
+    """Unit normals at ``points`` of the surface that ``cloud`` samples, pointing away from its centroid.
+
+    The direction in which the 16 nearest points of the cloud spread least.
+    """
+    center = cloud.mean(0)
+    neighbors = cloud[cKDTree(cloud).query(points, k=min(NUM_NEIGHBORS, len(cloud)))[1]]
+    neighbors = neighbors - neighbors.mean(1, keepdims=True)
+    largest = np.abs(neighbors).max()
+    neighbors = neighbors / largest if largest > 0 else neighbors
+    _, axes = np.linalg.eigh(np.einsum("nki,nkj->nij", neighbors, neighbors))
+    normals = axes[:, :, 0]  # eigenvalues come smallest first
+    inward = np.einsum("ni,ni->n", normals, points - center) < 0
+    return np.where(inward[:, None], -normals, normals)
