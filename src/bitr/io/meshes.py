@@ -48,13 +48,12 @@ def _count_up(lengths: Indices) -> Indices:
 
 def _read_polygons(source: Source, lines: Lines, skip: int = 0) -> tuple[Indices, Indices]:
     """Corners and lengths of lines of ``skip`` numbers, a length and as many corners; the rest is ignored."""
-    rows = [row.split(b"#")[0].split() for row in lines.rows]
-    widths = np.array([len(row) for row in rows], dtype=np.int64)
-    if (widths == widths[0]).all():
-        flat = source.numbers(lines).ravel()
-    else:
-        tokens = [token for row in rows for token in row]
-        flat = source.numbers(Lines(tokens, np.repeat(np.array(lines.numbers), widths).tolist())).ravel()
+    widths = np.array([len(row.split(b"#")[0].split()) for row in lines.rows], dtype=np.int64)
+    tokens = lines
+    if (widths != widths[0]).any():
+        rows = [token for row in lines.rows for token in row.split(b"#")[0].split()]
+        tokens = Lines(rows, np.repeat(np.array(lines.numbers), widths).tolist())
+    flat = source.numbers(tokens).ravel()
     starts = np.cumsum(widths) - widths + skip
     room = widths - skip - 1
     lengths = np.where(room < 0, -1, flat[np.minimum(starts, len(flat) - 1)])
@@ -374,7 +373,7 @@ def _stl_binary(source: Source) -> Float64[np.ndarray, "n 3"]:
 def _stl_text(source: Source) -> Float64[np.ndarray, "n 3"]:
     lines = source.data.lower().splitlines()
     at = [i for i, line in enumerate(lines) if line.lstrip().startswith(b"vertex")]
-    if len(at) % 3 or not any(line.lstrip().startswith(b"endsolid") for line in lines):
+    if len(at) % 3 or not any(line.lstrip().startswith(b"endsolid") for line in reversed(lines)):
         raise source.error(
             f"truncated: {len(at)} corners of triangles, expected three for each and 'endsolid'"
         )

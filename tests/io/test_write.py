@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bitr.io.write import WRITERS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -16,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bitr.errors import InputError
 from bitr.io import SUFFIXES, Geometry, read, write, write_scene
+from bitr.io.write import WRITERS
 from tests.io.samples import cloud, mesh
 
 EXACT = (".ply", ".pcd", ".npz", ".npy", ".xyz", ".obj")
