@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from numpy.typing import NDArray
 
-from bitr.errors import InputError
 from bitr.io.geometry import Geometry, from_columns
 from bitr.io.guard import Lines, Source
 
@@ -25,8 +24,8 @@ PLY_END = re.compile(rb"[\r\n]end_header[ \t]*(\r\n|\n|\r)")
 STRUCT_CODES = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
 LONGEST_LIST = 1 << 16
 """Rows with longer lists are read one by one."""
-OBJ_BLOCK = 20_000
-"""Faces that are split at a time: Python objects need much more memory than numbers."""
+OBJ_FACE = re.compile(rb"(?:\s*-?0{0,9}[1-9]\d{0,17}(?:/-?\d{0,18}){0,2}(?=\s|$)){3,}\s*")
+"""Three or more corners: vertex, vertex/texture, vertex//normal or vertex/texture/normal."""
 STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 OFF_MAGIC = re.compile(rb"(C?)(N?)OFF(?=[\s\d#])")
 
@@ -245,7 +244,7 @@ def read_obj(source: Source) -> Geometry:
     normals = _obj_numbers(source, lines["vn"], (3,))
     if not len(lines["f"]):
         return replace(geometry, normals=normals) if len(normals) == len(vertices) else geometry
-    corners, normal_of, lengths = _obj_corners(source, lines["f"], bool(len(normals)))
+    corners, normal_of, lengths = _obj_corners(source, lines["f"])
     # A number below 0 counts back from what stands above the face in the file.
     corners = _count_from_0(corners, lines["v"], lines["f"], lengths)
     normal_of = _count_from_0(normal_of, lines["vn"], lines["f"], lengths)
@@ -278,46 +277,21 @@ def _obj_numbers(source: Source, lines: Lines, widths: tuple[int, ...]) -> Float
     return table
 
 
-def _obj_corners(source: Source, lines: Lines, with_normals: bool) -> tuple[Indices, Indices, Indices]:
+def _obj_corners(source: Source, lines: Lines) -> tuple[Indices, Indices, Indices]:
     """Vertex and normal of each corner as numbered in the file (0: no normal), and corners of each face."""
-    blocks: list[tuple[Indices, Indices, Indices]] = []
-    for start in range(0, len(lines), OBJ_BLOCK):
-        block = lines.part(start, start + OBJ_BLOCK)
-        faces = [row.split(b"#")[0].split() for row in block.rows]
-        lengths = np.array([len(face) for face in faces], dtype=np.int64)
-        tokens = [corner for face in faces for corner in face]
-        try:
-            corners = np.array([int(t.partition(b"/")[0]) for t in tokens], dtype=np.int64)
-            normals = np.zeros_like(corners)
-            if with_normals:
-                normals[:] = [int(t.split(b"/")[2] or 0) if t.count(b"/") > 1 else 0 for t in tokens]
-        except (ValueError, OverflowError) as error:
-            wrong = next(i for i, face in enumerate(faces) if not all(map(_is_corner, face)))
-            raise _not_a_face(source, block, wrong) from error
-        short = lengths < 3
-        zeros = np.repeat(np.arange(len(faces)), lengths)[corners == 0]
-        if short.any() or len(zeros):
-            raise _not_a_face(source, block, int(np.argmax(short)) if short.any() else int(zeros[0]))
-        blocks.append((corners, normals, lengths))
-    vertex, normal, lengths = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
-    return vertex, normal, lengths
-
-
-def _is_corner(corner: bytes) -> bool:
-    try:
-        return (
-            all(abs(int(part)) < 1 << 63 for part in corner.split(b"/")[::2] if part) and corner[:1] != b"/"
-        )
-    except ValueError:
-        return False
-
-
-def _not_a_face(source: Source, lines: Lines, index: int) -> InputError:
-    found = lines.rows[index][:40].decode("latin-1")
-    return source.error(
-        f"line {lines.numbers[index]}: found {'f ' + found!r}, expected three or more vertices, such as "
-        "f 1 2 3, counted from 1"
-    )
+    rows = [row.partition(b"#")[0] for row in lines.rows]
+    for row, number in zip(rows, lines.numbers, strict=True):
+        if not OBJ_FACE.fullmatch(row):
+            found = (b"f " + row[:40]).decode("latin-1")
+            raise source.error(
+                f"line {number}: found {found!r}, expected three or more vertices counted from 1, such as f 1 2 3"
+            )
+    text = b" ".join(rows)
+    vertex = np.fromstring(re.sub(rb"/\S*", b"", text), dtype=np.int64, sep=" ")
+    normal = np.zeros_like(vertex)
+    if len(re.findall(rb"/-?\d*/-?\d", text)) == len(vertex):  # each corner has one, after the last slash
+        normal = np.fromstring(re.sub(rb"\S*/", b"", text), dtype=np.int64, sep=" ")
+    return vertex, normal, np.array([len(row.split()) for row in rows], dtype=np.int64)
 
 
 def _count_from_0(numbers: Indices, things: Lines, faces: Lines, lengths: Indices) -> Indices:
