@@ -48,7 +48,7 @@ def _bytes(folder: Path, name: str, save: object) -> bytes:
 
 
 def _any(good: Good) -> Cases:
-    """What can happen to every format: nothing inside, half of it inside, something else inside."""
+    """Damages of every format: nothing inside, half of it inside, something else inside."""
     for name, data in good.items():
         suffix = name.rpartition(".")[2]
         yield f"empty-{name}", b"", "is empty"

@@ -284,7 +284,7 @@ def _obj_corners(source: Source, lines: Lines) -> tuple[Indices, Indices, Indice
         if not OBJ_FACE.fullmatch(row):
             found = (b"f " + row[:40]).decode("latin-1")
             raise source.error(
-                f"line {number}: found {found!r}, expected three or more vertices counted from 1, such as f 1 2 3"
+                f"line {number}: found {found!r}, expected three or more vertices, such as f 1 2 3, from 1 on"
             )
     text = b" ".join(rows)
     vertex = np.fromstring(re.sub(rb"/\S*", b"", text), dtype=np.int64, sep=" ")
