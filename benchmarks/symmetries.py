@@ -23,8 +23,7 @@ from bitr.data.piece import as_piece
 from bitr.data.root import data_root
 from bitr.hypotheses import Symmetries, symmetries
 from bitr.hypotheses.turning import angles
-from bitr.io import Geometry, read
-from bitr.io.subsample import farthest_points
+from bitr.io import Geometry, farthest_points, read
 
 SEEDS = range(100, 105)
 SAMPLINGS = [("random", 0.0), ("random", 0.02), ("even", 0.0), ("even", 0.01)]

@@ -17,8 +17,7 @@ import torch
 from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.data.transforms import take
-from bitr.io import Geometry, read
-from bitr.io.subsample import farthest_points
+from bitr.io import Geometry, farthest_points, read
 from bitr.viewer.layout import layout
 from bitr.viewer.piece import Piece
 from bitr.viewer.session import Place, Problem, Session

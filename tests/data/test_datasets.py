@@ -22,8 +22,7 @@ from bitr.data.splits import SPLITS, frozen_splits, split_by_hash, split_of
 from bitr.data.stats import overlap
 from bitr.data.transforms import move
 from bitr.data.vehicles import vehicles
-from bitr.io import Geometry
-from bitr.io.subsample import farthest_points
+from bitr.io import Geometry, farthest_points
 from tests.data.cases import fitted, gaps
 
 ALIKE = (("D00544", "D00594", "m1479"), ("D00886", "m1482"), ("D00021", "m1480"), ("D00224", "D00269"))

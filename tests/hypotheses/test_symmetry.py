@@ -9,7 +9,7 @@ from bitr.data.jug import jug
 from bitr.data.poses import acted, random_pose
 from bitr.hypotheses import described, symmetries
 from bitr.hypotheses.turning import angles, nearest
-from bitr.io.subsample import farthest_points
+from bitr.io import farthest_points
 from tests.hypotheses.shapes import CUBE_CORNERS, CYLINDER, SOLIDS, ball, bottle, on_hull, solid
 
 WORDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import struct
@@ -47,7 +48,7 @@ def _bytes(folder: Path, name: str, save: object) -> bytes:
 
 
 def _any(good: Good) -> Cases:
-    """What can happen to every format: nothing inside, half of it inside, something else inside."""
+    """Damages of every format: nothing inside, half of it inside, something else inside."""
     for name, data in good.items():
         suffix = name.rpartition(".")[2]
         yield f"empty-{name}", b"", "is empty"
@@ -295,6 +296,39 @@ def _gltf(good: Good) -> Cases:
     yield "two-parents.gltf", _json(tree, nodes=shared, scenes=[{"nodes": [0]}], scene=0), "two parents"
     yield "packed.gltf", _json(tree, extensionsRequired=["KHR_draco_mesh_compression"]), "not supported"
     yield "strings.gltf", _json(tree, accessors="everything"), "damaged"
+    yield from _gltf_bombs()
+
+
+def _gltf_bombs() -> Cases:
+    """Small files that ask for many rows: of faces, of points, and of an array that is mostly zero."""
+    corners, order = np.eye(3, dtype="<f4").tobytes(), bytes([0, 1, 2]) * 20_000
+    data = base64.b64encode(corners + order).decode()
+    triangles: dict[str, object] = {"attributes": {"POSITION": 0}, "indices": 1}
+    points: dict[str, object] = {"attributes": {"POSITION": 2}, "mode": 0}
+    tree: dict[str, object] = {
+        "asset": {"version": "2.0"},
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [triangles]}],
+        "accessors": [
+            {"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"},
+            {"bufferView": 1, "componentType": 5121, "count": 60_000, "type": "SCALAR"},
+            {"bufferView": 1, "componentType": 5121, "count": 20_000, "type": "VEC3"},
+        ],
+        "bufferViews": [
+            {"buffer": 0, "byteLength": 36},
+            {"buffer": 0, "byteOffset": 36, "byteLength": 60_000},
+        ],
+        "buffers": [{"uri": f"data:;base64,{data}", "byteLength": 60_036}],
+    }
+    yield "many-nodes.gltf", _json(tree, nodes=[{"mesh": 0}] * 5000), "repeats"
+    yield "many-faces.gltf", _json(tree, meshes=[{"primitives": [triangles] * 5000}]), "repeats"
+    yield "many-points.gltf", _json(tree, meshes=[{"primitives": [points] * 5000}]), "repeats"
+    one = {"bufferView": 0, "componentType": 5121}
+    for name, count in (("huge", HUGE), ("far", 2)):
+        sparse = {"count": 1, "indices": {**one, "byteOffset": 2}, "values": {"bufferView": 0}}
+        accessor = {"componentType": 5126, "count": count, "type": "VEC3", "sparse": sparse}
+        message = "claims" if name == "huge" else "damaged"
+        yield f"sparse-{name}.gltf", _json(tree, accessors=[accessor, accessor]), message
 
 
 def _json(tree: dict[str, object], **changes: object) -> bytes:

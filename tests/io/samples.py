@@ -152,10 +152,4 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "mesh.glb": _export("glb"),
     "mesh.gltf": _gltf,
 }
-"""How to write each file; the name has its format as suffix."""
-
-
-def write_samples(folder: Path) -> list[Path]:
-    for name, save in SAMPLES.items():
-        save(folder / name)
-    return [folder / name for name in SAMPLES]
+"""Functions that write each file; the name has its format as suffix."""

@@ -1,17 +1,26 @@
-"""Points on a surface: uniform by area, reproducible, and moving with the mesh."""
+"""Samples of surfaces and of clouds: reproducible, and moving with the shape."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.transform import Rotation
 from scipy.stats import chisquare
 
 from bitr.errors import InputError
-from bitr.io import Geometry, as_points, read, sample_surface, write
+from bitr.io import (
+    Geometry,
+    as_points,
+    estimate_normals,
+    even_draw,
+    farthest_points,
+    read,
+    sample_surface,
+    write,
+)
 from tests.io.samples import cloud, mesh
 
 
@@ -25,13 +34,22 @@ def surface(seed: int = 0, normals: bool = False) -> Geometry:
     )
 
 
-def random_pose(seed: int) -> np.ndarray:
+def random_pose(seed: int, size: float = 100.0) -> np.ndarray:
     rng, pose = np.random.default_rng(seed), np.eye(4)
-    pose[:3, :3], pose[:3, 3] = Rotation.random(random_state=seed).as_matrix(), rng.normal(size=3) * 100
+    pose[:3, :3], pose[:3, 3] = Rotation.random(random_state=seed).as_matrix(), rng.normal(size=3) * size
     return pose
 
 
+def shape(n: int, seed: int = 0) -> np.ndarray:
+    return sample_surface(surface(seed), n, seed).points
+
+
+def move(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
+    return points @ pose[:3, :3].T + pose[:3, 3]
+
+
 @given(seed=st.integers(0, 100), scale=st.floats(1e-3, 1e3), normals=st.booleans())
+@settings(deadline=None)
 def test_the_sample_moves_and_scales_with_the_mesh(seed, scale, normals):
     given_mesh, pose = surface(seed, normals), random_pose(seed)
     sample = sample_surface(given_mesh, 200, seed)
@@ -117,3 +135,91 @@ def test_as_points_samples_meshes_only():
         sample_surface(cloud(), 5, 0)
     with pytest.raises(InputError, match="cannot sample 0 points"):
         sample_surface(surface(), 0, 0)
+
+
+def naive(points, count):
+    """Farthest-point sampling, word for word."""
+    picked = [int(np.linalg.norm(points - points.mean(0), axis=1).argmax())]
+    while len(picked) < count:
+        distance = np.linalg.norm(points[:, None] - points[picked], axis=2).min(1)
+        picked.append(int(distance.argmax()))
+    return picked
+
+
+def test_it_is_farthest_point_sampling():
+    points = shape(500)
+    assert farthest_points(points, 60).tolist() == naive(points, 60)
+
+
+@given(
+    seed=st.integers(0, 1000), factor=st.sampled_from([1e-6, 1.0, 1000.0]), away=st.sampled_from([1.0, 1e6])
+)
+@settings(deadline=None)
+def test_the_choice_moves_with_the_cloud(seed, factor, away):
+    points = shape(300, seed)
+    elsewhere = move(points, random_pose(seed, away)) * factor
+    assert farthest_points(elsewhere, 40).tolist() == farthest_points(points, 40).tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_are_decided_by_the_order_of_the_points_and_not_by_rounding(seed):
+    axis = np.arange(8.0)
+    grid = np.stack(np.meshgrid(axis, axis, axis), -1).reshape(-1, 3)
+    assert (
+        farthest_points(move(grid, random_pose(seed, 2.0)), 100).tolist()
+        == farthest_points(grid, 100).tolist()
+    )
+
+
+def test_copies_are_not_picked_twice():
+    points = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 20, axis=0)
+    picked = farthest_points(points, 50)
+    assert len(picked) == 5
+    assert len(np.unique(points[picked], axis=0)) == 5
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_very_small_and_very_large_numbers(factor):
+    points = shape(200)
+    assert farthest_points(points * factor, 20).tolist() == farthest_points(points, 20).tolist()
+
+
+def test_the_draw_depends_on_the_seed_and_the_number_of_points_alone():
+    draw = even_draw(10_000, 500, seed=3)
+    assert draw.tolist() == even_draw(10_000, 500, seed=3).tolist()
+    assert draw.tolist() != even_draw(10_000, 500, seed=4).tolist()
+    assert (np.diff(draw) > 0).all()
+    assert len(draw) == 500
+    assert even_draw(500, 500, seed=3).tolist() == list(range(500))
+
+
+def test_the_draw_is_even():
+    counts = sum(np.bincount(even_draw(100, 50, seed), minlength=100) for seed in range(400))
+    assert abs(counts.mean() - 200) < 1e-9
+    assert counts.min() > 150  # five standard deviations
+    assert counts.max() < 250
+
+
+def test_normals_of_a_sphere_point_outwards():
+    points = np.random.default_rng(0).normal(size=(4000, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    found = estimate_normals(points[:200], points)
+    assert np.einsum("ni,ni->n", found, points[:200]).min() > 0.99
+
+
+def test_normals_of_a_plane_are_its_own():
+    flat = np.random.default_rng(0).uniform(size=(300, 3)) * [1, 1, 0]
+    assert np.allclose(np.abs(estimate_normals(flat, flat)), [0, 0, 1])
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1.0, 1000.0])
+def test_normals_turn_with_the_cloud(factor):
+    points = shape(2000)
+    pose = random_pose(1, 2.0)
+    found = estimate_normals(move(points, pose)[:300] * factor, move(points, pose) * factor)
+    assert np.allclose(found, estimate_normals(points[:300], points) @ pose[:3, :3].T, atol=1e-6)
+
+
+def test_normals_of_fewer_points_than_neighbours():
+    points = np.random.default_rng(0).normal(size=(5, 3))
+    assert np.allclose(np.linalg.norm(estimate_normals(points, points), axis=1), 1)

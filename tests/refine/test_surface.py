@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bitr.data.poses import inverse, pose, random_pose
-from bitr.io.subsample import farthest_points
+from bitr.io import farthest_points
 from bitr.refine.frame import moved
 from bitr.refine.overlap import firmness, overlap, overlaps
 from bitr.refine.surface import Surface, common_noise, common_spacing

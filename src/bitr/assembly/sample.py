@@ -12,8 +12,7 @@ from scipy.spatial import cKDTree
 from bitr.data.piece import MIN_POINTS, Piece, with_features
 from bitr.data.transforms import take
 from bitr.errors import InputError
-from bitr.io import Geometry, as_points
-from bitr.io.subsample import farthest_points
+from bitr.io import Geometry, as_points, farthest_points
 from bitr.model import BITRConfig
 from bitr.refine.frame import Frame, Points, centroid
 from bitr.refine.surface import Surface

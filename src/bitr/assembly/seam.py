@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from small_gicp import KdTree
 
 from bitr.assembly.overlay import Motions, distinct
-from bitr.io.subsample import farthest_points
+from bitr.io import farthest_points
 from bitr.refine.frame import Points
 from bitr.refine.surface import Border, Surface, common_spacing
 

@@ -11,9 +11,8 @@ from jaxtyping import Int64
 
 from bitr.errors import InputError
 from bitr.groups import Cloud
-from bitr.io import Geometry, as_points
-from bitr.io.normals import estimate_normals
-from bitr.io.subsample import CANDIDATES, even_draw, farthest_points
+from bitr.io import Geometry, as_points, estimate_normals, even_draw, farthest_points
+from bitr.io.sample import CANDIDATES
 from bitr.model import BITRConfig
 
 SAMPLES = 16

@@ -12,8 +12,7 @@ from bitr.data import AssemblyPair
 from bitr.data.poses import nearest_pose
 from bitr.evaluation import metrics
 from bitr.evaluation.right import is_right
-from bitr.io import as_points
-from bitr.io.subsample import even_draw
+from bitr.io import as_points, even_draw
 
 UNRELATED = "the pieces do not belong together"
 MOST_POINTS = 20_000

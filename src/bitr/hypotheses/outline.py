@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int64
 from small_gicp import KdTree
 
 from bitr.data.poses import pose
-from bitr.io.subsample import even_draw, farthest_points
+from bitr.io import even_draw, farthest_points
 from bitr.refine.frame import centroid, radius
 from bitr.refine.surface import planes, spacing_of
 

@@ -1,16 +1,22 @@
-"""Reading and writing clouds and meshes."""
+"""Reading, sampling and writing clouds and meshes."""
 
-from bitr.io.geometry import Geometry
-from bitr.io.objects import as_geometry
-from bitr.io.reading import read
-from bitr.io.sample import as_points, sample_surface
-from bitr.io.writing import SUFFIXES, write, write_scene
+from bitr.io.geometry import Geometry, area_vectors, join
+from bitr.io.guard import check
+from bitr.io.read import as_geometry, read
+from bitr.io.sample import as_points, estimate_normals, even_draw, farthest_points, sample_surface
+from bitr.io.write import SUFFIXES, write, write_scene
 
 __all__ = [
     "SUFFIXES",
     "Geometry",
+    "area_vectors",
     "as_geometry",
     "as_points",
+    "check",
+    "estimate_normals",
+    "even_draw",
+    "farthest_points",
+    "join",
     "read",
     "sample_surface",
     "write",

@@ -1,159 +1,216 @@
-"""glTF and GLB: the meshes or points of a scene, each where its node puts it; no materials."""
+"""Reader of glTF and GLB: the meshes or points of a scene, each where its node puts it; no materials."""
 
 from __future__ import annotations
 
 import base64
 import json
 import struct
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 from jaxtyping import Int64
 from numpy.typing import NDArray
 
-from bitr.errors import InputError
-from bitr.io.columns import with_colors
-from bitr.io.geometry import Geometry
-from bitr.io.gltf_data import accessor
-from bitr.io.gltf_nodes import placed_nodes
-from bitr.io.join import join_scene, placed
-from bitr.io.source import Source
+from bitr.io.geometry import Geometry, join_scene, place
+from bitr.io.guard import Source, read_bytes
 
 PACKED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
-"""Extensions without which the points of a file cannot be known."""
+"""Extensions that hide the points of a file."""
 POINTS, TRIANGLES, STRIP, FAN = 0, 4, 5, 6
-MOST_POINTS = 5_000_000
-"""A node repeats a mesh in a few bytes; a file with more points than this must hold each of them once."""
+KINDS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+MOST_ROWS = 5_000_000
+"""A few bytes repeat a mesh or an array; a file with more rows than this must hold each of them once."""
+
+Tree = dict[str, Any]
+
+
+@dataclass
+class _File:
+    """The JSON of a file, its buffers and the rows that were read from them."""
+
+    source: Source
+    tree: Tree
+    buffers: list[bytes]
+    rows: int = 0
+
+    def spend(self, rows: int) -> None:
+        """Count rows before they are made; raise if the file makes far more than it holds."""
+        self.rows += rows
+        held = len(self.source.data) + sum({id(b): len(b) for b in self.buffers}.values())
+        if self.rows > max(MOST_ROWS, held):
+            raise self.source.error(f"claims or repeats its arrays to more than {MOST_ROWS} rows")
 
 
 def read_gltf(source: Source) -> Geometry:
     """All meshes of the scene as one, or all its points where there is no mesh."""
-    try:
-        tree, binary = _tree(source)
-        wanted = [e for e in tree.get("extensionsRequired", []) if e in PACKED]
-        if wanted:
-            raise source.error(
-                f"the glTF file is packed with {wanted[0]}, which is not supported; export it without"
-            )
-        buffers = [_buffer(source, b, binary) for b in tree.get("buffers", [])]
-        return _scene(source, tree, buffers)
-    except InputError:
-        raise
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
-        # a tree of the wrong form: a list where a number should stand, a number of no mesh
-        raise source.broken("glTF", error) from error
-
-
-def _tree(source: Source) -> tuple[dict[str, Any], bytes | None]:
-    """The JSON of the file, and the binary chunk of a glb."""
-    data = source.data
-    if data[:4] != b"glTF":
-        return _json(source, data), None
-    if len(data) < 20:
-        raise source.error(f"truncated: a glb header has 20 bytes, found {len(data)}")
-    version, length = struct.unpack_from("<II", data, 4)
-    if version != 2:
-        raise source.error(f"glb of version {version}, expected 2")
-    if length > len(data):
-        raise source.error(f"truncated: the glb header claims {length} bytes, found {len(data)}")
-    chunks: dict[bytes, bytes] = {}
-    at = 12
-    while at + 8 <= length:
-        size, kind = struct.unpack_from("<I4s", data, at)
-        if at + 8 + size > length:
-            raise source.error(f"truncated: a glb chunk claims {size} bytes, found {length - at - 8}")
-        chunks.setdefault(kind, data[at + 8 : at + 8 + size])
-        at += 8 + size
-    if b"JSON" not in chunks:
-        raise source.error("the glb file has no JSON chunk")
-    return _json(source, chunks[b"JSON"]), chunks.get(b"BIN\0")
-
-
-def _json(source: Source, text: bytes) -> dict[str, Any]:
-    tree = json.loads(text)
-    if not isinstance(tree, dict) or "asset" not in tree:
-        raise source.error("not a glTF file: its JSON has no 'asset'")
-    return tree
-
-
-def _buffer(source: Source, buffer: dict[str, Any], binary: bytes | None) -> bytes:
-    """The bytes of a buffer: in the glb, in the address itself, or in a file beside this one."""
-    uri = buffer.get("uri")
-    if uri is None:
-        data = b"" if binary is None else binary
-    elif uri.startswith("data:"):
-        data = base64.b64decode(uri.partition(",")[2])
-    else:
-        folder = source.path.parent.resolve()
-        path = (folder / unquote(uri)).resolve()
-        if "://" in uri or not path.is_relative_to(folder):
-            raise source.error(f"the buffer {uri[:80]!r} lies outside the file's folder: refused")
-        if not path.is_file():
-            raise source.error(f"the buffer {uri[:80]!r} is missing, expected it beside the file")
-        data = path.read_bytes()
-    if buffer["byteLength"] > len(data):
-        raise source.error(f"truncated: a glTF buffer claims {buffer['byteLength']} bytes, found {len(data)}")
-    return data
-
-
-def _scene(source: Source, tree: dict[str, Any], buffers: list[bytes]) -> Geometry:
+    tree, binary = _read_tree(source)
+    packed = [e for e in tree.get("extensionsRequired", []) if e in PACKED]
+    if packed:
+        raise source.error(
+            f"the glTF file is packed with {packed[0]}, which is not supported; export it without"
+        )
+    file = _File(source, tree, _read_buffers(source, tree, binary))
     meshes: dict[int, list[Geometry]] = {}
     parts: list[Geometry] = []
-    total = 0
-    for node, matrix in placed_nodes(source, tree):
+    for node, matrix in _placed_nodes(source, tree):
         if "mesh" not in node:
             continue
         index = node["mesh"]
         if index not in meshes:
             primitives = tree["meshes"][index]["primitives"]
-            meshes[index] = [_primitive(source, tree, buffers, p) for p in primitives if _has_surface(p)]
-        total += sum(len(p.points) for p in meshes[index])
-        if total > max(MOST_POINTS, len(source.data)):
-            raise source.error(f"the scene repeats its meshes to more than {MOST_POINTS} points")
-        parts += [placed(p, matrix) for p in meshes[index]]
-    return join_scene(parts, str(source.path))
+            meshes[index] = [_read_primitive(file, p) for p in primitives if _has_surface(p)]
+        file.spend(sum(len(p.points) + (0 if p.faces is None else len(p.faces)) for p in meshes[index]))
+        parts += [place(p, matrix) for p in meshes[index]]
+    return join_scene(parts, source.name)
 
 
-def _has_surface(primitive: dict[str, Any]) -> bool:
-    """Lines are left out."""
+def _read_tree(source: Source) -> tuple[Tree, bytes]:
+    """The JSON of the file, and the binary chunk of a glb."""
+    data, chunks = source.data, {b"JSON": source.data}
+    if data[:4] == b"glTF":
+        source.claim(1, "glb header", len(data), 20)
+        version, length = struct.unpack_from("<II", data, 4)
+        if version != 2:
+            raise source.error(f"glb of version {version}, expected 2")
+        source.claim(length, "data", len(data), 1)
+        chunks, at = {}, 12
+        while at + 8 <= length:
+            size, kind = struct.unpack_from("<I4s", data, at)
+            source.claim(size, "data in a glb chunk", length - at - 8, 1)
+            chunks.setdefault(kind, data[at + 8 : at + 8 + size])
+            at += 8 + size
+        if b"JSON" not in chunks:
+            raise source.error("the glb file has no JSON chunk")
+    tree = json.loads(chunks[b"JSON"])
+    if not isinstance(tree, dict) or "asset" not in tree:
+        raise source.error("not a glTF file: its JSON has no 'asset'")
+    return tree, chunks.get(b"BIN\0", b"")
+
+
+def _read_buffers(source: Source, tree: Tree, binary: bytes) -> list[bytes]:
+    """The buffers: in the glb, in the address itself, or in files beside this one, each read once."""
+    beside: dict[Path, bytes] = {}
+    buffers = []
+    for buffer in tree.get("buffers", []):
+        uri = buffer.get("uri")
+        if uri is None:
+            data = binary
+        elif uri.startswith("data:"):
+            data = base64.b64decode(uri.partition(",")[2])
+        else:
+            path = source.find_beside(uri)
+            data = beside[path] if path in beside else beside.setdefault(path, read_bytes(path))
+        source.claim(buffer["byteLength"], "data in a glTF buffer", len(data), 1)
+        buffers.append(data)
+    return buffers
+
+
+def _placed_nodes(source: Source, tree: Tree) -> list[tuple[Tree, NDArray[np.float64]]]:
+    """Every node of the scene with the map from its own coordinates to the scene's."""
+    nodes = tree.get("nodes", [])
+    children = [c for node in nodes for c in node.get("children", [])]
+    if len(set(children)) < len(children):
+        raise source.error("damaged glTF: a node has two parents")
+    scenes = tree.get("scenes", [])
+    own = set(range(len(nodes))) - set(children)
+    roots = scenes[tree.get("scene", 0)].get("nodes", []) if scenes else sorted(own)
+    if not set(roots) <= own or len(set(roots)) < len(roots):
+        raise source.error("damaged glTF: a root of the scene has a parent or is named twice")
+    found, queue = [], [(root, np.eye(4)) for root in reversed(roots)]
+    while queue:
+        index, parent = queue.pop()
+        matrix = parent @ _local_matrix(nodes[index])
+        found.append((nodes[index], matrix))
+        queue += [(child, matrix) for child in reversed(nodes[index].get("children", []))]
+    return found
+
+
+def _local_matrix(node: Tree) -> NDArray[np.float64]:
+    if "matrix" in node:
+        return np.array(node["matrix"], dtype=np.float64).reshape(4, 4).T
+    x, y, z, w = np.array(node.get("rotation", (0, 0, 0, 1)), dtype=np.float64)
+    matrix = np.eye(4)
+    matrix[:3, :3] = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    matrix[:3, :3] *= np.array(node.get("scale", (1, 1, 1)), dtype=np.float64).reshape(3)
+    matrix[:3, 3] = np.array(node.get("translation", (0, 0, 0)), dtype=np.float64).reshape(3)
+    return matrix
+
+
+def _has_surface(primitive: Tree) -> bool:
+    """False for lines, which are left out."""
     return primitive.get("mode", TRIANGLES) in (POINTS, TRIANGLES, STRIP, FAN)
 
 
-def _primitive(
-    source: Source, tree: dict[str, Any], buffers: list[bytes], primitive: dict[str, Any]
-) -> Geometry:
+def _read_primitive(file: _File, primitive: Tree) -> Geometry:
     attributes = primitive["attributes"]
 
     def rows(name: str) -> NDArray[np.float64] | None:
         index = attributes.get(name)
-        return None if index is None else accessor(source, tree, buffers, index)[:, :3].astype(np.float64)
+        return None if index is None else _read_accessor(file, index)[:, :3].astype(np.float64)
 
     points, colors = rows("POSITION"), rows("COLOR_0")
     if points is None:
-        raise source.error("a glTF mesh has no POSITION")
+        raise file.source.error("a glTF mesh has no POSITION")
     faces: Int64[np.ndarray, "f 3"] | None = None
-    if primitive.get("mode", TRIANGLES) != POINTS:
+    mode = primitive.get("mode", TRIANGLES)
+    if mode != POINTS:
         index = primitive.get("indices")
-        order = np.arange(len(points)) if index is None else accessor(source, tree, buffers, index)[:, 0]
-        faces = _triangles(order.astype(np.int64), primitive.get("mode", TRIANGLES))
-    geometry = Geometry(points, rows("NORMAL"), None, faces, str(source.path))
-    return geometry if colors is None else with_colors(geometry, colors)
+        order = np.arange(len(points)) if index is None else _read_accessor(file, index)[:, 0]
+        faces = _triangulate(order.astype(np.int64), mode)
+    geometry = Geometry(points, rows("NORMAL"), None, faces, file.source.name)
+    return geometry if colors is None else geometry.paint(colors)
 
 
-def _triangles(order: Int64[np.ndarray, " i"], mode: int) -> Int64[np.ndarray, "f 3"]:
+def _triangulate(order: Int64[np.ndarray, " i"], mode: int) -> Int64[np.ndarray, "f 3"]:
     if mode == TRIANGLES:
         return order.reshape(-1, 3)
     a, b, c = order[:-2], order[1:-1], order[2:]
     if mode == FAN:
-        return np.stack([np.full_like(a, order[0]) if len(a) else a, b, c], axis=1)
+        return np.stack([np.broadcast_to(order[:1], a.shape), b, c], axis=1)
     odd = np.arange(len(a)) % 2 == 1  # every second triangle of a strip is wound the other way
     return np.stack([np.where(odd, b, a), np.where(odd, a, b), c], axis=1)
+
+
+def _read_accessor(file: _File, index: int) -> NDArray[np.generic]:
+    """The rows of an accessor; integers marked as normalised become fractions of their largest value."""
+    spec = file.tree["accessors"][index]
+    kind, width, count = np.dtype(KINDS[spec["componentType"]]), WIDTHS[spec["type"]], spec["count"]
+    if min(count - 1, index) < 0:
+        raise file.source.error("damaged glTF: a count of an accessor is out of range")
+    sparse = spec.get("sparse")
+    if sparse is None and "bufferView" not in spec:
+        raise file.source.error("a glTF accessor has no data")
+    file.spend(count)
+    has_view = "bufferView" in spec
+    rows = _read_view(file, spec, kind, width, count) if has_view else np.zeros((count, width), kind)
+    if sparse is not None:  # rows that replace others
+        indices, changed = sparse["indices"], sparse["count"]
+        index_kind = np.dtype(KINDS[indices["componentType"]])
+        rows = rows.copy()
+        places = _read_view(file, indices, index_kind, 1, changed)[:, 0]
+        rows[places] = _read_view(file, sparse["values"], kind, width, changed)
+    if spec.get("normalized", False) and kind.kind in "iu":
+        return np.maximum(rows.astype(np.float64) / np.iinfo(kind).max, -1.0)
+    return rows
+
+
+def _read_view(file: _File, spec: Tree, kind: np.dtype[Any], width: int, count: int) -> NDArray[np.generic]:
+    """Rows in a view of a buffer, once their counts were compared with the bytes that there are."""
+    view = file.tree["bufferViews"][spec["bufferView"]]
+    buffer, row = file.buffers[view["buffer"]], kind.itemsize * width
+    stride, inner, outer = view.get("byteStride", row), spec.get("byteOffset", 0), view.get("byteOffset", 0)
+    if min(count - 1, inner, outer, stride - row) < 0:
+        raise file.source.error("damaged glTF: a count, offset or stride of an accessor is out of range")
+    needed = inner + (count - 1) * stride + row
+    if needed > view["byteLength"] or outer + view["byteLength"] > len(buffer):
+        raise file.source.error(
+            f"truncated: a glTF accessor claims {count} rows, {needed} bytes, more than there are"
+        )
+    return np.ndarray((count, width), kind, buffer, inner + outer, (stride, kind.itemsize))

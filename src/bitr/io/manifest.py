@@ -1,24 +1,25 @@
-"""Manifests: lists in csv or jsonl files, of which every bad row is named by its line."""
+"""Manifests: lists of pairs in csv or jsonl files; errors name the line of a bad row."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bitr.errors import InputError
 
-SUFFIXES = (".csv", ".jsonl")
 T = TypeVar("T")
+CheckKeys = Callable[[int, list[str]], None]
+"""Raises for a line whose keys are not those expected."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a row says under each key; empty cells of a csv file are left out."""
+    """The values of a row by their keys, without the empty cells of a csv file."""
 
     path: Path
     line: int
@@ -44,21 +45,25 @@ class Row:
 
 
 def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str] | None) -> tuple[Row, ...]:
-    """The rows of a manifest, whose keys must be those; an empty manifest raises.
+    """The rows of a manifest, which must have the needed keys and may have the optional ones (None: any)."""
 
-    Without a list of optional keys there may be any others.
-    """
-    if path.suffix.lower() not in SUFFIXES:
+    def check_keys(line: int, found: list[str]) -> None:
+        known = found if optional is None else (*needed, *optional)
+        if not set(needed) <= set(found) <= set(known) or len(set(found)) != len(found):
+            more = f" and, if wanted, {', '.join(optional)}" if optional else ""
+            raise InputError(
+                f"{path}, line {line}: found {', '.join(found)[:80]}; expected {', '.join(needed)}{more}"
+            )
+
+    readers = {".csv": _read_csv, ".jsonl": _read_jsonl}
+    read = readers.get(path.suffix.lower())
+    if read is None:
         raise InputError(f"{path}: found a {path.suffix or 'name without a suffix'}, expected .csv or .jsonl")
-    read = _csv_rows if path.suffix.lower() == ".csv" else _jsonl_rows
     try:
         # Names of files are bytes; those that are no UTF-8 pass through unharmed.
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            keys = _Keys(tuple(needed), None if optional is None else tuple(optional))
-            rows = tuple(
-                Row(path, line, number, values)
-                for number, (line, values) in enumerate(read(path, file, keys), 1)
-            )
+            found = enumerate(read(path, file, check_keys), 1)
+            rows = tuple(Row(path, line, number, values) for number, (line, values) in found)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}), expected a list of pairs") from error
     if not rows:
@@ -66,23 +71,7 @@ def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str] | None)
     return rows
 
 
-@dataclass(frozen=True)
-class _Keys:
-    needed: tuple[str, ...]
-    optional: tuple[str, ...] | None
-
-    def check(self, path: Path, line: int, found: list[str]) -> None:
-        missing = [key for key in self.needed if key not in found]
-        known = found if self.optional is None else (*self.needed, *self.optional)
-        unknown = [key for key in found if key not in known]
-        if missing or unknown or len(set(found)) != len(found):
-            more = f" and, if wanted, {', '.join(self.optional)}" if self.optional else ""
-            raise InputError(
-                f"{path}, line {line}: found {', '.join(found)[:80]}; expected {', '.join(self.needed)}{more}"
-            )
-
-
-def _csv_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_csv(path: Path, file: Iterable[str], check_keys: CheckKeys) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.reader(file, strict=True)
     header: list[str] | None = None
     try:
@@ -92,7 +81,7 @@ def _csv_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[in
                 continue
             if header is None:
                 header = [cell.strip() for cell in cells]
-                keys.check(path, line, header)
+                check_keys(line, header)
             elif len(cells) != len(header):
                 raise InputError(f"{path}, line {line}: found {len(cells)} cells, expected {len(header)}")
             else:
@@ -101,7 +90,9 @@ def _csv_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[in
         raise InputError(f"{path}, line {reader.line_num}: not a row of a csv file ({error})") from error
 
 
-def _jsonl_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_jsonl(
+    path: Path, file: Iterable[str], check_keys: CheckKeys
+) -> Iterator[tuple[int, dict[str, Any]]]:
     for line, text in enumerate(file, 1):
         if not text.strip():
             continue
@@ -111,12 +102,12 @@ def _jsonl_rows(path: Path, file: Iterable[str], keys: _Keys) -> Iterator[tuple[
             raise InputError(f"{path}, line {line}: not a JSON object ({error})") from error
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {line}: found {text.strip()[:40]}, expected a JSON object")
-        keys.check(path, line, list(row))
+        check_keys(line, list(row))
         yield line, row
 
 
 def distinct(found: Iterable[tuple[str, str, T]]) -> tuple[T, ...]:
-    """What was found, each with its place and id; an id that comes twice raises and is told by its place."""
+    """The items of (place, id, item); an id that comes twice raises an error that names its place."""
     by_id: dict[str, T] = {}
     for at, name, item in found:
         if name in by_id:

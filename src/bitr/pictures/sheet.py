@@ -12,8 +12,7 @@ from jaxtyping import Float64
 from bitr.data import AssemblyPair
 from bitr.errors import InputError
 from bitr.files import whole_file
-from bitr.io import as_points
-from bitr.io.subsample import even_draw
+from bitr.io import as_points, even_draw
 from bitr.pictures.picture import COLORS
 from bitr.pictures.scene import Scene
 from bitr.pictures.stage import Stage, staged

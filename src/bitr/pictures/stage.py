@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.io.normals import estimate_normals
+from bitr.io import estimate_normals
 from bitr.layers.neighbors import nearest_neighbors
 from bitr.pictures.scene import Scene
 

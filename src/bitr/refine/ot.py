@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.io.subsample import farthest_points
+from bitr.io import farthest_points
 from bitr.refine.frame import Matrix, Points, moved
 from bitr.refine.matches import NOTHING, Matches, descend
 from bitr.refine.refinement import Refinement

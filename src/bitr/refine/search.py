@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bitr.errors import InputError
-from bitr.io.subsample import even_draw
+from bitr.io import even_draw
 from bitr.refine.frame import Frame, Matrix, Points
 from bitr.refine.overlap import LEAST, overlap
 from bitr.refine.refinement import Refinement, left

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from small_gicp import KdTree
 
-from bitr.io.subsample import farthest_points
+from bitr.io import farthest_points
 from bitr.refine.frame import Points, dot, root_mean_square
 
 NUM_NEIGHBORS = 24

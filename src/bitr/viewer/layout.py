@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
-from bitr.io.subsample import even_draw
+from bitr.io import even_draw
 from bitr.pictures.scene import Scene
 from bitr.pictures.stage import Shown, staged
 from bitr.viewer.camera import Framing, View

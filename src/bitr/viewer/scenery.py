@@ -9,7 +9,7 @@ import numpy as np
 import viser
 from jaxtyping import Float64
 
-from bitr.io.subsample import even_draw
+from bitr.io import even_draw
 from bitr.pictures.picture import COLORS, KEY_COLORS
 from bitr.viewer.layout import Layout, wxyz
 from bitr.viewer.piece import Piece

@@ -14,8 +14,7 @@ import numpy as np
 from bitr.data.packed import opened
 from bitr.data.root import below
 from bitr.errors import InputError
-from bitr.io import Geometry, read
-from bitr.io.join import join
+from bitr.io import Geometry, join, read
 
 SAME_PLACE = 1e-6
 """Vertices of two pieces that are closer, along each axis, are one vertex of the shape."""

@@ -18,8 +18,7 @@ from bitr.data.poses import inverse, pose_of_numbers
 from bitr.data.scans import Scan
 from bitr.data.transforms import sample_grid
 from bitr.errors import InputError
-from bitr.io import Geometry
-from bitr.io.join import join
+from bitr.io import Geometry, join
 
 FRAMES, GRID = 50, 0.025
 EVERY = 5

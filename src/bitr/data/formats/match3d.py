@@ -14,8 +14,7 @@ import torch
 from bitr.data.poses import pose_of_numbers
 from bitr.data.scans import Scan
 from bitr.errors import InputError
-from bitr.io import Geometry
-from bitr.io.check import checked
+from bitr.io import Geometry, check
 
 NUMBER = re.compile(r"cloud_bin_(\d+)$")
 
@@ -32,7 +31,7 @@ class Fragment:
             raise InputError(
                 f"{self.path}: holds {points.dtype} of the shape {points.shape}, expected numbers, (n, 3)"
             )
-        return checked(Geometry(points.astype(np.float64), name=str(self.path)))
+        return check(Geometry(points.astype(np.float64), name=str(self.path)))
 
 
 def read_fragments(folder: Path) -> list[Scan]:

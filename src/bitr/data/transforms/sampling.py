@@ -10,8 +10,7 @@ from jaxtyping import Float64, Int64
 
 from bitr.data.pair import AssemblyPair
 from bitr.errors import InputError
-from bitr.io import Geometry, sample_surface
-from bitr.io.subsample import farthest_points
+from bitr.io import Geometry, farthest_points, sample_surface
 
 
 def take(cloud: Geometry, rows: Int64[np.ndarray, " m"]) -> Geometry:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bitr.io import Geometry
-from bitr.io.normals import estimate_normals
+from bitr.io import Geometry, estimate_normals
 
 
 def to_unit_sphere(shape: Geometry) -> Geometry:

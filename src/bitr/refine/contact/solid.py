@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Int64
 from small_gicp import KdTree
 
-from bitr.io import Geometry, sample_surface
-from bitr.io.subsample import even_draw
+from bitr.io import Geometry, even_draw, sample_surface
 from bitr.refine.contact.oriented import oriented
 from bitr.refine.contact.shell import directed_edges, is_closed
 from bitr.refine.contact.shells import Shells

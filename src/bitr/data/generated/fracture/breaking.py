@@ -12,8 +12,7 @@ from scipy.spatial import cKDTree
 from bitr.data.generated.fracture.cutters import random_cutter
 from bitr.data.generated.fracture.pieces import OUTSIDE, Fracture
 from bitr.data.generated.solids.kernel import Solid
-from bitr.io import Geometry, sample_surface
-from bitr.io.faces import area_vectors
+from bitr.io import Geometry, area_vectors, sample_surface
 
 TRIES = 12
 """Cuts that are tried through a piece before it is left as it is."""

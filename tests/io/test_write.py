@@ -1,4 +1,4 @@
-"""What is written comes back: exactly where the format has doubles, to rounding where it has not."""
+"""Written geometry comes back: exactly where the format has doubles, to rounding where it has not."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bitr.errors import InputError
 from bitr.io import SUFFIXES, Geometry, read, write, write_scene
-from bitr.io.writers import WRITERS
+from bitr.io.write import WRITERS
 from tests.io.samples import cloud, mesh
 
 EXACT = (".ply", ".pcd", ".npz", ".npy", ".xyz", ".obj")
 NORMALS = (".ply", ".pcd", ".npz", ".xyz", ".obj", ".glb")
 COLORS = {".ply": 0.5 / 255, ".pcd": 0.5 / 255, ".glb": 0.5 / 255, ".npz": 0.0, ".xyz": 0.0, ".obj": 0.0}
-"""How far a colour may be off."""
+"""Largest error of a colour."""
 FACES = (".ply", ".npz", ".obj", ".glb")
 
 

@@ -1,0 +1,402 @@
+"""Readers of point clouds: tables of text, arrays of NumPy, KITTI scans, pcd, las and laz."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+import re
+import struct
+import warnings
+import zipfile
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float64
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from bitr.errors import InputError
+from bitr.io.geometry import POSITION, Geometry, from_columns, pick
+from bitr.io.guard import Source, is_number
+
+COMMENTS = (b"#", b"//", b"%", b"!")
+POINT_KEYS = ("points", "pos", "xyz", "vertices")
+"""Names under which an npz archive may hold its points."""
+UNPACKED_RATIO, UNPACKED_SMALL = 100, 1 << 24
+"""An archive may unpack to this many times its size, and always to a few megabytes: more is a bomb."""
+FARTHEST = 1e7
+"""No laser sees farther, in metres: larger numbers are not a KITTI scan."""
+PCD_TYPES = {"<f4", "<f8", "<u1", "<u2", "<u4", "<u8", "<i1", "<i2", "<i4", "<i8"}
+PCD_BODIES = ("ascii", "binary", "binary_compressed")
+LZF_RATIO = 264
+"""LZF writes at most this many bytes for each one it reads."""
+LAS_CHUNK = 500_000
+"""Points that are unpacked at a time, so that the memory does not depend on the header."""
+LAZ_POINTS_PER_BYTE = 100
+"""No scan is compressed to less than a hundredth of a byte for each point."""
+LAZ_ITEMS = {6: 20, 7: 8, 8: 6, 9: 29, 10: 30, 11: 6, 12: 8, 13: 29}
+"""Bytes of the items that make up a laz point, by their numbers: lazrs trusts the file in this."""
+
+
+def read_text(source: Source) -> Geometry:
+    """A table of numbers: any delimiter, comments, and a first line with a count or with names of columns."""
+    if b"\0" in source.data:
+        raise source.error("holds binary data, expected lines of numbers")
+    source = replace(source, data=source.data.removeprefix(b"\xef\xbb\xbf"))
+    start, names, count = _read_head(source)
+    lines = source.lines()
+    lines = lines.part(next(i for i, number in enumerate(lines.numbers) if number >= start))
+    delimiter = next((d for d in ";,|" if d.encode() in lines.rows[0]), None)
+    table = source.numbers(lines, delimiter)
+    if count is not None and count != len(table):
+        raise source.error(f"truncated: the first line claims {count} points, found {len(table)} rows")
+    columns = list(zip(names, table.T, strict=True)) if len(names) == table.shape[1] else []
+    if pick(columns, POSITION) is not None:
+        return from_columns(columns, source.name)
+    return from_table(table, source.name, source.suffix)
+
+
+def _read_head(source: Source) -> tuple[int, list[str], int | None]:
+    """The number of the first line of numbers, and the names of columns and the count above it."""
+    names: list[str] = []
+    count: int | None = None
+    for number, row in enumerate(source.data.splitlines(), 1):
+        text = row.strip()
+        comment = next((c for c in COMMENTS if text.startswith(c)), None)
+        tokens = re.sub(rb"[,;|\"']", b" ", text.removeprefix(comment or b"")).decode("latin-1").split()
+        if comment is not None:
+            names = tokens if {"x", "y", "z"} <= {t.lower() for t in tokens} else names
+        elif tokens and not any(is_number(t) for t in tokens):
+            if names:
+                raise source.error(f"line {number}: found {text[:40].decode('latin-1')!r}, expected numbers")
+            names = tokens
+        elif len(tokens) == 1 and tokens[0].isdecimal() and count is None:
+            count = int(tokens[0][:18])
+        elif tokens:
+            return number, names, count
+    raise source.error("no line of numbers found, expected rows of at least three columns: x y z")
+
+
+def from_table(table: Float64[np.ndarray, "n c"], name: str, suffix: str = "") -> Geometry:
+    """The geometry of a table without names: three columns are x y z, a fourth is an intensity.
+
+    Six columns are points with normals (suffix .xyzn) or colours (.xyzrgb); for other suffixes the last three
+    are normals if all have length 1 (to 2 %), colours if all lie in 0..255, and otherwise are ignored with a
+    warning. Seven are x y z intensity r g b, or x y z, normals and a curvature; nine have normals and colours
+    in either order, told apart the same way.
+    """
+    columns = table.shape[1]
+    if columns < 3:
+        dimensions = "two dimensions only" if columns == 2 else "one column only"
+        raise InputError(f"{name}: {dimensions}, expected at least three columns: x y z")
+    geometry = Geometry(np.ascontiguousarray(table[:, :3]), name=name)
+    if columns <= 4:
+        return geometry
+    if suffix == ".xyzn" and columns >= 6:
+        return replace(geometry, normals=np.ascontiguousarray(table[:, 3:6]))
+    if suffix == ".xyzrgb" and columns >= 6:
+        return geometry.paint(table[:, 3:6])
+    known = 0
+    for start in {6: (3,), 7: (3, 4), 9: (3, 6)}.get(columns, ()):
+        triple = np.ascontiguousarray(table[:, start : start + 3])
+        rows = triple[np.isfinite(triple).all(axis=1)]
+        if geometry.normals is None and _are_unit(rows):
+            geometry, known = replace(geometry, normals=triple), known + 1
+            if columns == 7:
+                break  # the seventh is a curvature
+        elif geometry.colors is None and _are_colors(rows) and (columns, start) != (7, 3):
+            geometry, known = geometry.paint(triple), known + 1
+    if known >= (2 if columns == 9 else 1):
+        return geometry
+    return geometry.warn(
+        f"{columns} columns without names, of which some are neither normals of length 1 nor colours "
+        "in 0..255: ignored (name them in a first line such as: x y z nx ny nz)"
+    )
+
+
+def _are_unit(rows: Float64[np.ndarray, "n 3"]) -> bool:
+    if not len(rows) or np.abs(rows).max() > 2:
+        return False
+    return bool((np.abs(np.linalg.norm(rows, axis=1) - 1) < 0.02).all())
+
+
+def _are_colors(rows: Float64[np.ndarray, "n 3"]) -> bool:
+    return len(rows) > 0 and bool(((rows >= 0) & (rows <= 255)).all())
+
+
+def read_npy(source: Source) -> Geometry:
+    """An (n, 3) array of points, or more columns as in a text file."""
+    return _from_array(source, _read_array(source, source.data, "the array"))
+
+
+def read_npz(source: Source) -> Geometry:
+    """Points under one of their usual names, or the only array; normals, colors and faces where present."""
+    with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+        members = {i.filename.removesuffix(".npy").lower(): i for i in archive.infolist()}
+        wanted = next((k for k in POINT_KEYS if k in members), None)
+        if wanted is None and len(members) == 1:
+            wanted = next(iter(members))
+        if wanted is None:
+            found = ", ".join(members)[:80] or "nothing"
+            raise source.error(
+                f"the npz file holds {found}; expected {', '.join(POINT_KEYS[:-1])} or vertices"
+            )
+        keys = (wanted, *(k for k in ("normals", "colors", "faces") if k in members and k != wanted))
+        arrays = {k: _read_array(source, _unpack(source, archive, members[k]), f"'{k}'") for k in keys}
+    geometry = _from_array(source, arrays.pop(wanted))
+    n = len(geometry.points)
+    for key, array in arrays.items():
+        if array.ndim != 2 or array.shape[1] != 3 or (key != "faces" and len(array) != n):
+            rows = "f" if key == "faces" else str(n)
+            raise source.error(f"'{key}' has the shape {array.shape}, expected ({rows}, 3)")
+    if "normals" in arrays:
+        geometry = replace(geometry, normals=arrays["normals"].astype(np.float64))
+    if "colors" in arrays:
+        geometry = geometry.paint(arrays["colors"])
+    faces = arrays.get("faces")
+    if faces is None or not len(faces):
+        return geometry
+    if faces.dtype.kind not in "iu":
+        raise source.error(f"'faces' are of type {faces.dtype}, expected whole numbers")
+    return replace(geometry, faces=faces.astype(np.int64))
+
+
+def _unpack(source: Source, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    size, packed = member.file_size, len(source.data)
+    if size > max(UNPACKED_SMALL, UNPACKED_RATIO * packed):
+        member_name = repr(member.filename[:40])
+        raise source.error(
+            f"{member_name} unpacks to {size} bytes from a file of {packed}: too much for points"
+        )
+    return archive.read(member)
+
+
+def _read_array(source: Source, data: bytes, what: str) -> NDArray[np.generic]:
+    """The array of an npy file, never a pickle."""
+    file = io.BytesIO(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        version = npy.read_magic(file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+    if dtype.kind not in "fiu":
+        raise source.error(
+            f"{what} holds {dtype}, expected numbers{', no pickle' if dtype.hasobject else ''}"
+        )
+    count = math.prod(shape) if min(shape, default=0) >= 0 else -1
+    source.claim(count, f"numbers in {what}", len(data) - file.tell(), dtype.itemsize)
+    flat = np.frombuffer(data, dtype, count, file.tell())
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def _from_array(source: Source, array: NDArray[np.generic]) -> Geometry:
+    if array.ndim != 2:
+        raise source.error(f"the array has the shape {array.shape}, expected (n, 3)")
+    if array.shape[0] in (2, 3) and array.shape[1] > 9:
+        raise source.error(f"the array has the shape {array.shape}, expected (n, 3): transpose it")
+    return from_table(array.astype(np.float64), source.name, source.suffix)
+
+
+def read_kitti(source: Source) -> Geometry:
+    """The points of a KITTI scan: float32 rows of x, y, z and a reflectance, which is left out."""
+    size = len(source.data)
+    if size % 16:
+        raise source.error(
+            f"truncated or not a KITTI scan: {size} bytes, expected a multiple of 16: float32 x y z intensity"
+        )
+    points = np.frombuffer(source.data, "<f4").reshape(-1, 4)[:, :3].astype(np.float64)
+    largest = float(np.abs(points).max(initial=0.0, where=np.isfinite(points)))
+    if largest > FARTHEST:
+        raise source.error(
+            f"not a KITTI scan: a coordinate of {largest:.3g}, expected less than {FARTHEST:g}"
+        )
+    return Geometry(points, name=source.name)
+
+
+@dataclass(frozen=True)
+class _PcdHeader:
+    names: tuple[str, ...]
+    row: np.dtype[np.void]
+    """One point: a field of ``count`` numbers for each name."""
+    points: int
+    body: str
+    size: int
+    """Bytes up to the body."""
+
+
+def read_pcd(source: Source) -> Geometry:
+    """The points of a pcd file; colours are unpacked from the field rgb or rgba."""
+    header = _read_pcd_header(source)
+    if not header.points:
+        raise source.error("the pcd header claims 0 points, expected points")
+    read_body = {"ascii": _pcd_text, "binary": _pcd_binary, "binary_compressed": _pcd_compressed}
+    fields = read_body[header.body](source, header)
+    columns = [(n, f[:, 0]) for n, f in zip(header.names, fields, strict=True) if f.shape[1] == 1]
+    geometry = from_columns(columns, source.name)
+    packed = next((c for n, c in columns if n.lower() in ("rgb", "rgba") and c.dtype.itemsize == 4), None)
+    if geometry.colors is not None or packed is None:
+        return geometry
+    bits = np.ascontiguousarray(packed).view("<u4")
+    return geometry.paint(np.stack([(bits >> s).astype(np.uint8) for s in (16, 8, 0)], axis=1))
+
+
+def _read_pcd_header(source: Source) -> _PcdHeader:
+    values: dict[str, list[str]] = {}
+    at = 0
+    while "DATA" not in values:
+        stop = source.data.find(b"\n", at, at + 100_000)
+        if stop < 0:
+            raise source.error("the pcd header has no line DATA: the file is truncated or damaged")
+        key, *rest = source.data[at:stop].decode("latin-1").split() or ["#"]
+        values[key] = rest
+        at = stop + 1
+    names = values.get("FIELDS") or values.get("COLUMNS") or []
+    kinds, sizes, counts = (values.get(key, ["1"] * len(names)) for key in ("TYPE", "SIZE", "COUNT"))
+    if not names or not len(names) == len(kinds) == len(sizes) == len(counts):
+        raise source.error(
+            f"the pcd header has {len(names)} FIELDS, {len(sizes)} SIZE, {len(kinds)} TYPE and {len(counts)} "
+            "COUNT, expected as many of each"
+        )
+    row = [
+        (f"{i}", f"<{k.lower()}{s}", (int(c),))
+        for i, (k, s, c) in enumerate(zip(kinds, sizes, counts, strict=True))
+    ]
+    if any(kind not in PCD_TYPES or count < 1 for _, kind, (count,) in row):
+        raise source.error("the pcd header has a SIZE, TYPE or COUNT that does not exist")
+    area = int((values.get("WIDTH") or ["0"])[0]) * int((values.get("HEIGHT") or ["1"])[0])
+    points = int((values.get("POINTS") or [str(area)])[0])
+    if points < 0 or (area and points != area):
+        raise source.error(f"the pcd header claims {points} POINTS, but WIDTH times HEIGHT is {area}")
+    body = (values["DATA"] or ["nothing"])[0].lower()
+    if body not in PCD_BODIES:
+        raise source.error(f"the pcd header says DATA {body[:40]}, expected one of {', '.join(PCD_BODIES)}")
+    return _PcdHeader(tuple(names), np.dtype(row), points, body, at)
+
+
+def _pcd_text(source: Source, header: _PcdHeader) -> list[NDArray[np.generic]]:
+    lines = source.lines(header.size)
+    source.claim(header.points, "points", len(lines))
+    table = source.numbers(lines)
+    shapes = [header.row[i] for i in range(len(header.names))]
+    counts = [kind.shape[0] for kind in shapes]
+    if table.shape != (header.points, sum(counts)):
+        raise source.error(
+            f"{len(table)} rows of {table.shape[1]} numbers, the pcd header claims {header.points} rows of "
+            f"{sum(counts)}"
+        )
+    parts = np.split(table, np.cumsum(counts)[:-1], axis=1)
+    return [part.astype(kind.base) for part, kind in zip(parts, shapes, strict=True)]
+
+
+def _pcd_binary(source: Source, header: _PcdHeader) -> list[NDArray[np.generic]]:
+    source.claim(header.points, "points", len(source.data) - header.size, header.row.itemsize)
+    rows = np.frombuffer(source.data, header.row, header.points, header.size)
+    return [rows[f"{i}"] for i in range(len(header.names))]
+
+
+def _pcd_compressed(source: Source, header: _PcdHeader) -> list[NDArray[np.generic]]:
+    """All values of the first field, then all of the next: packed with LZF."""
+    start = header.size + 8
+    source.claim(1, "header of packed points", len(source.data) - header.size, 8)
+    packed, size = struct.unpack_from("<II", source.data, header.size)
+    source.claim(packed, "packed points", len(source.data) - start, 1)
+    source.claim(size, "unpacked points", packed * LZF_RATIO, 1)
+    if size != header.points * header.row.itemsize:
+        raise source.error(
+            f"truncated: the pcd header claims {header.points} points of {header.row.itemsize} bytes, "
+            f"found {size} bytes"
+        )
+    try:
+        from pypcd4.pypcd4 import PointCloud
+    except ImportError as error:
+        raise source.error("compressed pcd needs pypcd4: pip install pypcd4") from error
+    # As a cloud of one byte a point: pypcd4 has its own ideas about fields that hold several numbers.
+    head = f"VERSION 0.7\nFIELDS byte\nSIZE 1\nTYPE U\nCOUNT 1\nWIDTH {size}\nHEIGHT 1\n"
+    head += f"VIEWPOINT 0 0 0 1 0 0 0\nPOINTS {size}\nDATA binary_compressed\n"
+    file = io.BytesIO(head.encode() + source.data[header.size : start + packed])
+    raw = PointCloud.from_fileobj(io.BufferedReader(file)).pc_data["byte"].tobytes()
+    fields, at = [], 0
+    for i in range(len(header.names)):
+        kind, count = header.row[i].base, header.row[i].shape[0]
+        fields.append(np.frombuffer(raw, kind, header.points * count, at).reshape(-1, count))
+        at += fields[-1].nbytes
+    return fields
+
+
+def read_las(source: Source) -> Geometry:
+    """The points of a las or laz file in real coordinates, with colours where the point format has them."""
+    count = _check_las(source)
+    try:
+        import laspy
+    except ImportError as error:
+        raise source.error('las and laz need laspy: pip install "laspy[lazrs]"') from error
+    logging.getLogger("laspy").addHandler(logging.NullHandler())  # else its log would go to stderr
+    points, colors = [], []
+    backend = laspy.LazBackend.Lazrs  # one thread
+    with laspy.open(io.BytesIO(source.data), laz_backend=backend, read_evlrs=False) as reader:
+        for chunk in reader.chunk_iterator(LAS_CHUNK):
+            points.append(np.stack([np.asarray(chunk[axis], np.float64) for axis in "xyz"], axis=1))
+            if "red" in chunk.point_format.dimension_names:
+                colors.append(np.stack([np.asarray(chunk[c]) for c in ("red", "green", "blue")], axis=1))
+    found = sum(map(len, points))
+    if found != count:
+        raise source.error(f"truncated: the las header claims {count} points, found {found}")
+    geometry = Geometry(np.concatenate(points), name=source.name)
+    # Point formats have colours whether or not the scanner took any: all black means none.
+    used = any(c.any() for c in colors)
+    return geometry.paint(np.concatenate(colors)) if used else geometry
+
+
+def _check_las(source: Source) -> int:
+    """The number of points, after comparing all that the header claims with the size of the file."""
+    data, size = source.data, len(source.data)
+    source.claim(1, "las header", size, 227)
+    minor, (header_size, start, records) = data[25], struct.unpack_from("<HII", data, 94)
+    form, row, count = struct.unpack_from("<BHI", data, 104)
+    if data[24] != 1 or not header_size <= start <= size or records * 54 > start or not row:
+        raise source.error(f"damaged las header: points claimed to start at byte {start} of {size}")
+    if minor >= 4:
+        source.claim(1, "las 1.4 header", size, 375)
+        count = struct.unpack_from("<Q", data, 247)[0]
+    if not count:
+        raise source.error("the las header claims 0 points, expected points")
+    if form & 0xC0:  # compressed
+        source.claim(count, "points", (size - start) * LAZ_POINTS_PER_BYTE, 1)
+        _check_laz_chunks(source, start, count)
+        _check_laz_items(source, header_size, records, row)
+    else:
+        source.claim(count, "points", size - start, row)
+    return int(count)
+
+
+def _check_laz_chunks(source: Source, start: int, count: int) -> None:
+    """Raise unless the table of chunks lies in the file and claims no more chunks than there are points."""
+    size = len(source.data)
+    source.claim(1, "table of laz chunks", size - start, 8)
+    table = struct.unpack_from("<q", source.data, start)[0]
+    if table == -1:  # written by a program that could not seek: the place stands in the last 8 bytes
+        table = struct.unpack_from("<q", source.data, size - 8)[0]
+    if not start + 8 <= table <= size - 8:
+        raise source.error(f"truncated: the table of laz chunks is at byte {table}, the file has {size}")
+    chunks = struct.unpack_from("<I", source.data, table + 4)[0]
+    if chunks > count:
+        raise source.error(f"damaged: {chunks} laz chunks claimed for {count} points")
+
+
+def _check_laz_items(source: Source, at: int, records: int, row: int) -> None:
+    """Raise unless the items of a laz point are together as large as the point."""
+    for _ in range(records):
+        if at + 54 > len(source.data):
+            break
+        user, number, size = struct.unpack_from("<2x16sHH", source.data, at)
+        at += 54
+        if user.rstrip(b"\0") == b"laszip encoded" and number == 22204 and at + 34 <= len(source.data):
+            items = struct.unpack_from("<H", source.data, at + 32)[0]
+            if 34 + 6 * items <= min(size, len(source.data) - at):
+                found = np.frombuffer(source.data, "<u2", 3 * items, at + 34).reshape(-1, 3).tolist()
+                fixed = all(LAZ_ITEMS.get(kind, length) == length for kind, length, _ in found)
+                if fixed and sum(length for _, length, _ in found) == row:
+                    return
+        at += size
+    raise source.error(f"damaged: the laz header does not say what points of {row} bytes are made of")

@@ -1,0 +1,248 @@
+"""The guard around all readers: which files are opened, which claims believed, which geometry accepted.
+
+A reader gets a `Source`, compares every count in the file with the bytes or lines that there are before it
+allocates anything, and may raise whatever it likes: `guarded` turns it into one line that names the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from bitr.errors import InputError
+from bitr.io.geometry import Geometry, area_vectors
+
+MIN_POINTS = 4
+"""Fewer do not determine a pose: three points have a mirror symmetry."""
+LARGEST, SMALLEST = 1e100, 1e-100
+"""Between these, squares of lengths neither overflow nor vanish."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of a text file that hold something, with their numbers counted from 1."""
+
+    rows: Sequence[bytes]
+    numbers: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, start: int, stop: int | None = None) -> Lines:
+        return Lines(self.rows[start:stop], self.numbers[start:stop])
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as every reader gets it: its path, for messages, and its bytes."""
+
+    path: Path
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def suffix(self) -> str:
+        return self.path.suffix.lower()
+
+    def error(self, problem: str) -> InputError:
+        """The error to raise, on one line."""
+        return InputError(f"{self.path}: {' '.join(problem.split())[:400]}")
+
+    def claim(self, count: int, things: str, found: int, each: int | None = None) -> None:
+        """Raise unless ``count`` things of ``each`` bytes (None: one line) fit into what was found."""
+        if not 0 <= count * (1 if each is None else each) <= found:
+            size = "" if each is None else f" of {each} bytes"
+            unit = "lines" if each is None else "bytes"
+            raise self.error(f"truncated: the file claims {count} {things}{size}, found {found} {unit}")
+
+    def lines(self, start: int = 0) -> Lines:
+        """The lines from a byte on, without blank lines and comments."""
+        rows = self.data[start:].splitlines()
+        first = 1 + len(self.data[:start].splitlines())
+        kept = [i for i, row in enumerate(rows) if (text := row.lstrip()) and not text.startswith(b"#")]
+        if len(kept) == len(rows):
+            return Lines(rows, range(first, first + len(rows)))
+        return Lines([rows[i] for i in kept], [first + i for i in kept])
+
+    def numbers(self, lines: Lines, delimiter: str | None = None) -> Float64[np.ndarray, "n c"]:
+        """The numbers of all lines, which must have the same number of columns."""
+        if not len(lines):
+            return np.zeros((0, 0))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about lines without numbers
+                rows = list(lines.rows)
+                table = np.loadtxt(rows, delimiter=delimiter, comments="#", ndmin=2, encoding="latin-1")
+        except (ValueError, OverflowError):
+            self._raise_mistake(lines, delimiter)
+            raise
+        if len(table) != len(lines):  # loadtxt skips lines without numbers
+            self._raise_mistake(lines, delimiter)
+        return table
+
+    def _raise_mistake(self, lines: Lines, delimiter: str | None) -> None:
+        """Raise for the first line that is not a row of numbers."""
+        columns = None
+        for row, number in zip(lines.rows, lines.numbers, strict=True):
+            tokens = row.split(b"#")[0].decode("latin-1").split(delimiter)
+            wrong = next((token for token in tokens or [""] if not is_number(token)), None)
+            if wrong is not None:
+                raise self.error(f"line {number}: found {wrong.strip()[:40]!r}, expected a number")
+            columns = columns or len(tokens)
+            if len(tokens) != columns:
+                raise self.error(
+                    f"line {number}: found {len(tokens)} columns, expected {columns} as in the lines before"
+                )
+
+    def find_beside(self, uri: str) -> Path:
+        """Another file, which must lie in the same folder or below it."""
+        folder = self.path.parent.resolve()
+        path = (folder / unquote(uri)).resolve()
+        if "://" in uri or not path.is_relative_to(folder):
+            raise self.error(f"the buffer {uri[:80]!r} lies outside the file's folder: refused")
+        if not path.is_file():
+            raise self.error(f"the buffer {uri[:80]!r} is missing, expected it beside the file")
+        return path
+
+
+def is_number(token: str) -> bool:
+    """Python also reads 1_000, which no file means."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return "_" not in token
+
+
+def open_source(path: Path) -> Source:
+    """The file's bytes; a missing, empty, endless or unreadable file raises."""
+    try:
+        return Source(path, read_bytes(path))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(f"{path}: no such file{_suggest(path)}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (MemoryError, ValueError) as error:  # ValueError: a name with a zero byte
+        raise InputError(f"{path}: cannot be read ({error or 'does not fit into memory'})") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a regular file that fits into memory."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{path}: is a folder, expected a file with points or a mesh")
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device may never end
+        raise InputError(f"{path}: is not a regular file, expected a file with points or a mesh")
+    if not status.st_size:
+        raise InputError(f"{path}: is empty (0 bytes), expected points or a mesh")
+    if status.st_size > _memory():
+        raise InputError(f"{path}: {status.st_size} bytes do not fit into memory")
+    return path.read_bytes()
+
+
+def _memory() -> int:
+    """Bytes of memory of this machine, where the system tells."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 50
+
+
+def _suggest(path: Path) -> str:
+    try:
+        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+    except OSError:
+        return f": the folder {path.parent} does not exist or cannot be read"
+    return f"; did you mean {path.parent / near[0]}?" if near else ""
+
+
+@contextmanager
+def guarded(source: Source, kind: str) -> Iterator[None]:
+    """Turn every error of a reader into an InputError of one line."""
+    try:
+        # numbers out of range become NaN or infinite, and are counted as such by `check`
+        with np.errstate(all="ignore"):
+            yield
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise source.error(f"does not fit into memory ({len(source.data)} bytes)") from error
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise  # a panic of lazrs is no Exception
+        reason = str(error) or type(error).__name__
+        raise source.error(f"damaged or not a {kind} file ({reason})") from error
+
+
+def check(geometry: Geometry) -> Geometry:
+    """The geometry without its NaN and infinite rows, told in a warning; raises if no shape is left."""
+    _check_faces(geometry)
+    geometry = _drop_missing(geometry)
+    name, points, faces = geometry.name, geometry.points, geometry.faces
+    if len(points) < MIN_POINTS and faces is None:
+        raise InputError(
+            f"{name}: only {len(points)} points with finite coordinates, expected {MIN_POINTS} or more"
+        )
+    largest = float(np.abs(points).max(initial=0.0))
+    if largest > LARGEST:
+        raise InputError(f"{name}: coordinates up to {largest:.3g}, expected less than {LARGEST:g}")
+    if faces is not None and not len(faces):
+        raise InputError(f"{name}: no face has three finite corners, expected a mesh with faces")
+    if float(np.ptp(points, axis=0).max()) < SMALLEST:
+        raise InputError(
+            f"{name}: zero extent, all {len(points)} points are equal; expected points of a shape"
+        )
+    if faces is not None and not area_vectors(points, faces).any():
+        raise InputError(f"{name}: the mesh has no area, all {len(faces)} faces are degenerate")
+    return geometry
+
+
+def _check_faces(geometry: Geometry) -> None:
+    if geometry.faces is None or not len(geometry.faces):
+        return
+    low, high, n = int(geometry.faces.min()), int(geometry.faces.max()), len(geometry.points)
+    if low < 0 or high >= n:
+        raise InputError(
+            f"{geometry.name}: a face uses vertex {low if low < 0 else high} (counted from 0), expected 0 to "
+            f"{n - 1}: there are {n} vertices"
+        )
+
+
+def _drop_missing(geometry: Geometry) -> Geometry:
+    """The finite rows; where most normals or colours are missing, those go and the points stay."""
+    keep = np.isfinite(geometry.points).all(axis=1)
+    if geometry.normals is not None and _mostly_missing(geometry.normals, keep):
+        geometry = replace(geometry, normals=None).warn("most normals are NaN or infinite: ignored")
+    if geometry.colors is not None and _mostly_missing(geometry.colors, keep):
+        geometry = replace(geometry, colors=None).warn("most colours are NaN or infinite: ignored")
+    for rows in (geometry.normals, geometry.colors):
+        keep = keep if rows is None else keep & np.isfinite(rows).all(axis=1)
+    if keep.all():
+        return geometry
+    faces = geometry.faces
+    if faces is not None:  # those among the kept rows, renumbered
+        faces = (np.cumsum(keep) - 1)[faces[keep[faces].all(axis=1)]]
+    return replace(
+        geometry,
+        points=geometry.points[keep],
+        normals=None if geometry.normals is None else geometry.normals[keep],
+        colors=None if geometry.colors is None else geometry.colors[keep],
+        faces=faces,
+    ).warn(f"{len(keep) - int(keep.sum())} of {len(keep)} rows are NaN or infinite: dropped")
+
+
+def _mostly_missing(rows: Float64[np.ndarray, "n 3"], keep: Bool[np.ndarray, " n"]) -> bool:
+    return 2 * int(np.isfinite(rows[keep]).all(axis=1).sum()) < int(keep.sum())
