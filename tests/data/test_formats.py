@@ -10,13 +10,12 @@ import torch
 from PIL import Image
 
 from bitr.data import dataset
-from bitr.data.formats.breaking_bad import merge
-from bitr.data.formats.depth import back_projected, read_depth_scene
-from bitr.data.formats.match3d import Fragment
-from bitr.data.formats.shapenet import AIRPLANE, CAR, MOTORBIKE, shapenet_models
-from bitr.data.indoor import scenes
+from bitr.data.fragments import merge
 from bitr.data.poses import inverse, random_pose
-from bitr.data.splits import SPLITS, split_by_hash
+from bitr.data.scan_formats import back_project, read_depth_scene, read_fragment
+from bitr.data.scans import indoor_scenes
+from bitr.data.shapenet import AIRPLANE, CAR, MOTORBIKE, shapenet_models
+from bitr.data.storage import SPLITS, split_by_hash
 from bitr.errors import InputError
 from bitr.io import Geometry, write
 from tests.data.cases import gaps
@@ -194,9 +193,9 @@ def test_fragments_of_3dmatch(tmp_path, scene):
 
 def test_tensors_are_read_too_and_pickles_are_not_run(tmp_path):
     torch.save(torch.rand(10, 3), tmp_path / "cloud_bin_0.pth")
-    assert Fragment(tmp_path / "cloud_bin_0.pth")().points.shape == (10, 3)
+    assert read_fragment(tmp_path / "cloud_bin_0.pth").points.shape == (10, 3)
     torch.save(np.random.default_rng(0).random((10, 3)), tmp_path / "cloud_bin_1.pth")
-    assert Fragment(tmp_path / "cloud_bin_1.pth")().points.shape == (10, 3)
+    assert read_fragment(tmp_path / "cloud_bin_1.pth").points.shape == (10, 3)
 
     class Evil:
         def __reduce__(self):
@@ -209,7 +208,7 @@ def test_tensors_are_read_too_and_pickles_are_not_run(tmp_path):
     torch.save(np.zeros((3, 10)), tmp_path / "cloud_bin_5.pth")
     for i in range(2, 6):
         with pytest.raises(InputError, match=rf"cloud_bin_{i}\.pth"):
-            Fragment(tmp_path / f"cloud_bin_{i}.pth")()
+            read_fragment(tmp_path / f"cloud_bin_{i}.pth")
     assert not (tmp_path / "evil").exists()
 
 
@@ -220,7 +219,7 @@ def test_arrays_that_numpy_1_wrote_are_read(tmp_path):
     data = (tmp_path / "new.pth").read_bytes()
     assert b"numpy._core" in data
     (tmp_path / "old.pth").write_bytes(data.replace(b"numpy._core", b"numpy.core"))
-    np.testing.assert_array_equal(Fragment(tmp_path / "old.pth")().points, points)
+    np.testing.assert_array_equal(read_fragment(tmp_path / "old.pth").points, points)
 
 
 def test_a_fragment_without_its_pose_is_named(tmp_path):
@@ -275,7 +274,7 @@ def test_depth_images_are_fused_to_fragments_that_lie_on_each_other(depth_scene)
     assert len(pairs) == 1  # runs of 50 and 70: a rest below half a run joins the one before it
     pair = pairs.make.pairs[0].assembly(0.1)
     np.testing.assert_allclose(pair.ref_from_src, inverse(camera(50)) @ camera(0), atol=1e-6)
-    scan = scenes(depth_scene, "test")["redkitchen"][1]
+    scan = indoor_scenes(depth_scene, "test")["redkitchen"][1]
     cloud = scan.load()
     world = cloud.moved(scan.world_from_scan).points
     off = np.minimum(np.abs(world), np.abs(world - (6, 5, 3))).min(axis=1)
@@ -287,7 +286,7 @@ def test_depth_images_are_fused_to_fragments_that_lie_on_each_other(depth_scene)
 def test_a_pixel_is_where_its_camera_sees_it():
     depth = np.zeros((48, 64))
     depth[24, 32], depth[24, 62] = 2.0, 2.0
-    np.testing.assert_allclose(back_projected(depth, CAMERA), [[0, 0, 2], [1, 0, 2]], atol=1e-12)
+    np.testing.assert_allclose(back_project(depth, CAMERA), [[0, 0, 2], [1, 0, 2]], atol=1e-12)
 
 
 def test_damaged_depth_is_named(depth_scene):

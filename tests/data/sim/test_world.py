@@ -3,8 +3,7 @@ import pytest
 import trimesh
 
 from bitr.data.sim import Cameras, Surface
-from bitr.data.sim.bodies import Body
-from bitr.data.sim.tableware import random_plate
+from bitr.data.sim.objects import Body, random_plate
 from bitr.io import Geometry
 
 CENTER, RADIUS = np.array([0.1, -0.2, 0.3]), 0.05

@@ -5,7 +5,7 @@ import pytest
 
 from bitr.data.poses import inverse, pose
 from bitr.data.sim import scene_of, success
-from bitr.data.sim.scene import about_z
+from bitr.data.sim.scenes import RECIPE, about_z
 from bitr.errors import InputError
 
 pytest.importorskip("pybullet")
@@ -119,3 +119,11 @@ def test_a_scene_of_scanned_objects_asks_for_the_folder_of_data(monkeypatch, tmp
     monkeypatch.delenv("BITR_DATA", raising=False)
     with pytest.raises(InputError, match="BITR_DATA"):
         success("bowl-placing/test/0/3/scanned", np.eye(4))
+
+
+def test_the_recipe_has_the_name_of_what_it_makes(mug, bowl):
+    """If this fails, ids give other scenes: give ``RECIPE`` another name, and put the new sizes here."""
+    assert RECIPE == "1e0ed8655ba8"
+    sizes = [(scene.draft.object.size, scene.draft.support.size) for scene in (mug, bowl)]
+    np.testing.assert_allclose(sizes, [(0.17371, 0.37481), (0.19212, 0.24597)], rtol=1e-3)
+    np.testing.assert_allclose([scene.target[2, 3] for scene in (mug, bowl)], [0.2058, 0.0210], atol=2e-3)
