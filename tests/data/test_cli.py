@@ -41,7 +41,7 @@ def generated(monkeypatch):
         lambda root: True,
         lambda split, root, seed: Pairs("made-up", split, seed, make, range(20)),
     )
-    monkeypatch.setattr(registry, "HOMES", {"made-up": "none", "bunny": registry.HOMES["bunny"]})
+    monkeypatch.setattr(registry, "TABLE", {"made-up": {}, "bunny": registry.TABLE["bunny"]})
     real = registry.info
     monkeypatch.setattr(registry, "info", lambda name: here if name == "made-up" else real(name))
     monkeypatch.setattr("bitr.cli.data_files.info", registry.info)

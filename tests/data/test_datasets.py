@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from bitr.data import dataset, datasets
-from bitr.data.fragments import TITLES, fractures, merge
+from bitr.data.fragments import CLASSES, fractures, merge
 from bitr.data.poses import inverse, random_pose
 from bitr.data.scan_formats import Scan
 from bitr.data.scans import outdoor_sequences, outdoor_split, pairs_of_low_overlap
@@ -102,11 +102,11 @@ def test_no_shape_or_near_duplicate_is_in_two_splits(real_data):
         assert len({split_of("car-motorbike", f"motorbike/{name}") for name in alike}) == 1
 
 
-@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("name", CLASSES)
 def test_no_bottle_is_in_two_splits_of_any_class(real_data, name):
     of_class = {f.shape: split_of(name, f.shape) for f in fractures(name, real_data)}
     assert of_class == frozen_splits(name)
-    for other in TITLES:
+    for other in CLASSES:
         for shape, split in frozen_splits(other).items():
             assert of_class.get(shape, split) == split
 
@@ -164,7 +164,7 @@ def test_low_overlap_is_found_among_all_pairs_of_a_place():
     assert len(pairs_of_low_overlap({f"place {i:03}": scans[:4] for i in range(102)})) == 100
 
 
-@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("name", CLASSES)
 def test_fragments_touch_in_their_place(real_data, name):
     """The surfaces of a break meet: some points of the source are as close to the reference as its own."""
     for i in (0, 5, 10):

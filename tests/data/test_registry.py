@@ -8,12 +8,12 @@ import pytest
 
 from bitr.data import dataset, info
 from bitr.data.pair import Pairs, seeded_generator
-from bitr.data.registry import HOMES
+from bitr.data.registry import TABLE
 from bitr.errors import InputError
 from tests.data.cases import pair_of
 
 GENERATED = ("shapes", "jugs", "bunny-stand-in", "mug-hanging", "bowl-placing")
-FILES = [name for name in HOMES if name not in GENERATED]
+FILES = [name for name in TABLE if name not in GENERATED]
 
 
 @pytest.mark.parametrize("name", FILES)

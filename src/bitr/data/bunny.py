@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,8 +11,7 @@ import torch
 
 from bitr.data.jugs import bumpy_shape
 from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.registry import DatasetInfo
-from bitr.data.storage import SPLITS, find_below
+from bitr.data.storage import find_below
 from bitr.data.transforms import add_outliers, assembled, move_randomly, sample, split, to_unit_sphere
 from bitr.io import Geometry, read
 
@@ -57,26 +56,5 @@ def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs(name, split, seed, _Cut(shape, split), range(COUNTS[split]))
 
 
-_BUNNY = DatasetInfo(
-    name="bunny",
-    title="the Stanford bunny with outliers, cut 30/70 by a plane",
-    section="Sec. 6.2",
-    licence="Stanford: research, credit, no commercial use",
-    source="bitr data fetch bunny",
-    splits=SPLITS,
-    present=lambda root: bool(find_below(root, *FILES)),
-    open=partial(_open, "bunny"),
-)
-INFOS = {
-    "bunny": _BUNNY,
-    "bunny-stand-in": replace(
-        _BUNNY,
-        name="bunny-stand-in",
-        title="a generated shape in the bunny's place, with outliers, cut 30/70 by a plane",
-        section="",
-        licence="generated: none needed",
-        source="generated",
-        present=lambda root: True,
-        open=partial(_open, "bunny-stand-in"),
-    ),
-}
+OPEN = {name: partial(_open, name) for name in ("bunny", "bunny-stand-in")}
+PRESENT = {"bunny": lambda root: bool(find_below(root, *FILES))}

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import urlparse
 
+from bitr.data.registry import TABLE
 from bitr.errors import InputError
 
 CHUNK = 1 << 18
@@ -56,58 +57,12 @@ class Source:
     archives: tuple[Archive, ...] = ()
 
 
-BUNNY = Archive(
-    "https://graphics.stanford.edu/pub/3Dscanrep/bunny.tar.gz",
-    "a5720bd96d158df403d153381b8411a727a1d73cff2f33dc9b212d6f75455b84",
-)
-SHAPENET = "the official downloads of ShapeNetCore need an account, and there is no public address"
-BOTTLES = {
-    "winebottle": "WineBottle",
-    "beerbottle": "BeerBottle",
-    "bottle": "Bottle",
-    "drinkbottle": "DrinkBottle",
-}
-"""Names of the classes of bottles in Breaking Bad."""
-SOURCES = {
-    "bunny": Source(
-        ("bunny",),
-        ".",
-        "https://graphics.stanford.edu/data/3Dscanrep/",
-        "download bunny.tar.gz",
-        (BUNNY,),
-    ),
-    "airplane": Source(
-        ("airplane", "shapenet/02691156"), "shapenet", "https://shapenet.org", f"{SHAPENET}: get 02691156.zip"
-    ),
-    "car-motorbike": Source(
-        ("vehicles", "shapenet/02958343", "shapenet/03790512"),
-        "shapenet",
-        "https://shapenet.org",
-        f"{SHAPENET}: get 02958343.zip and 03790512.zip",
-    ),
-    **{
-        name: Source(
-            (f"breaking_bad/{name}_meshes.npz", f"breaking_bad/everyday/{folder}"),
-            "breaking_bad",
-            "https://breaking-bad-dataset.github.io",
-            "follow its link to the data and get the archive with the everyday part",
-        )
-        for name, folder in BOTTLES.items()
-    },
-    "indoor": Source(
-        ("indoor_3dmatch", "7scenes"),
-        "indoor_3dmatch",
-        "https://github.com/prs-eth/OverlapPredator",
-        "get the archive of 3DMatch's fragments (about 5 GB) that its README links",
-    ),
-    "outdoor": Source(
-        ("outdoor_lidar", "asl", "kitti"),
-        "asl",
-        "https://doi.org/10.3929/ethz-b-000721626",
-        "get an archive for each of the five outdoor places; KITTI odometry, from "
-        "https://www.cvlibs.net/datasets/kitti, needs an account",
-    ),
-}
+def _source(entry: dict[str, Any]) -> Source:
+    archives = tuple(Archive(**archive) for archive in entry.get("archives", ()))
+    return Source(tuple(entry["folders"]), entry["into"], entry["page"], entry["how"], archives)
+
+
+SOURCES = {name: _source(entry["fetch"]) for name, entry in TABLE.items() if "fetch" in entry}
 """Data sets that are not generated here."""
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Int8
 
-from bitr.data.fetch import BOTTLES
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.registry import DatasetInfo
-from bitr.data.storage import SPLITS, cache_home, cached, find_below, open_npz, split_of
+from bitr.data.storage import cache_home, cached, find_below, open_npz, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_by_area, sample_grid, sample_uniform
 from bitr.errors import InputError
 from bitr.io import Geometry, read
@@ -31,13 +30,13 @@ STEPS = 127
 SAME_PLACE = 1e-6
 """Vertices of two pieces that are closer, along each axis, are one vertex of the shape."""
 PIECES = (".obj", ".glb", ".ply", ".stl", ".off")
-TITLES = {
-    "winebottle": ("wine bottles in two fragments", "Sec. 6.4"),
-    "beerbottle": ("beer bottles in two fragments, for tests across classes", ""),
-    "bottle": ("other bottles in two fragments, for tests across classes", ""),
-    "drinkbottle": ("drink bottles in two fragments, for tests across classes", ""),
+CLASSES = {
+    "winebottle": "WineBottle",
+    "beerbottle": "BeerBottle",
+    "bottle": "Bottle",
+    "drinkbottle": "DrinkBottle",
 }
-"""Title of each class, and the section of the paper that uses it."""
+"""Data sets, and the names of their classes in Breaking Bad."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def _on_grid(mesh: Geometry, id: str) -> _Surface:
 
 def fractures(name: str, root: Path | None) -> list[Fracture]:
     """All two-fragment pairs of a class: those of the npz file, or else of Breaking Bad's folders."""
-    return packed_fractures(root, name) or folder_fractures(root, BOTTLES[name])
+    return packed_fractures(root, name) or folder_fractures(root, CLASSES[name])
 
 
 def packed_fractures(root: Path | None, name: str) -> list[Fracture]:
@@ -187,33 +186,24 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
 
 
 def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> Pairs:
-    classes = TITLES if others and split == "train" else (name,)
+    classes = CLASSES if others and split == "train" else (name,)
     found = [f for each in classes for f in fractures(each, root) if split_of(each, f.shape) == split]
     key = hashlib.sha256(f"{Path(root or '').resolve()} {GRID} {PER_CELL}".encode()).hexdigest()[:12]
     return Pairs(name, split, seed, _Broken(found, cache_home() / "surfaces" / key), range(len(found)))
 
 
-def _info(name: str, others: bool = False) -> DatasetInfo:
-    title, section = TITLES[name]
-    return DatasetInfo(
-        name=f"{name}:all" if others else name,
-        title=f"{title}, other bottles among those to train with" if others else title,
-        section=section,
-        licence="shapes of PartNet and ShapeNet: research, no redistribution",
-        source="Breaking Bad from https://breaking-bad-dataset.github.io: unpack its everyday part into "
-        f"breaking_bad/, so that breaking_bad/everyday/{BOTTLES[name]}/ is there",
-        splits=SPLITS,
-        present=lambda root: bool(fractures(name, root)),
-        open=partial(_open, name, others),
-    )
-
-
-def _variant(option: str) -> DatasetInfo:
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``winebottle:all`` trains with bottles of all four classes, and tests on wine bottles."""
     if option != "all":
         raise InputError(f"winebottle:{option}: no such option, expected winebottle:all")
-    return _info("winebottle", others=True)
+    title = f"{base.title}, other bottles among those to train with"
+    return replace(base, name="winebottle:all", title=title, open=partial(_open, "winebottle", True))
 
 
-INFOS = {name: _info(name) for name in TITLES}
+def _is_present(name: str, root: Path | None) -> bool:
+    return bool(fractures(name, root))
+
+
+OPEN = {name: partial(_open, name, False) for name in CLASSES}
+PRESENT = {name: partial(_is_present, name) for name in CLASSES}
 VARIANTS = {"winebottle": _variant}

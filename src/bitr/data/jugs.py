@@ -16,8 +16,6 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.registry import DatasetInfo
-from bitr.data.storage import SPLITS
 from bitr.data.transforms import assembled, move_randomly
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -141,15 +139,4 @@ def _open(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs("jugs", split, seed, partial(_make, split), range(COUNTS[split]))
 
 
-INFOS = {
-    "jugs": DatasetInfo(
-        name="jugs",
-        title="generated jugs with handle and spout, cut in two by a plane",
-        section="",
-        licence="generated: none needed",
-        source="generated",
-        splits=SPLITS,
-        present=lambda root: True,
-        open=_open,
-    )
-}
+OPEN = {"jugs": _open}

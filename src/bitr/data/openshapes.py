@@ -25,7 +25,7 @@ from bitr.data.generated.fracture import (
 from bitr.data.generated.kernel import solid_of_mesh
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.registry import DatasetInfo
-from bitr.data.storage import SPLITS, find_below, open_npz, split_of
+from bitr.data.storage import find_below, open_npz, split_of
 from bitr.errors import InputError
 from bitr.io import Geometry
 
@@ -223,27 +223,15 @@ def _is_only_broken(config: ShapesConfig) -> bool:
     return config.mix[1] + config.mix[2] == 0
 
 
-INFO = DatasetInfo(
-    name=NAME,
-    title="openly licensed meshes of all kinds of objects, broken, cut or cropped; endless",
-    section="",
-    licence="CC0, CC BY, public domain, NASA: by object",
-    source="pack meshes into openshapes/openshapes.npz as docs/data.md says, https://github.com/kevinzakka/"
-    "mujoco_scanned_objects and others",
-    splits=SPLITS,
-    present=lambda root: bool(find_below(root, PACKED)),
-    open=openshapes,
-)
-
-
-def _variant(option: str) -> DatasetInfo:
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``openshapes:cut``, ``:crop``, ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops."""
     if option not in OPTIONS:
         raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]
     title = f"openly licensed meshes, {words}"
-    return replace(INFO, name=f"{NAME}:{option}", title=title, open=partial(openshapes, config=config))
+    return replace(base, name=f"{NAME}:{option}", title=title, open=partial(openshapes, config=config))
 
 
-INFOS = {NAME: INFO}
+OPEN = {NAME: openshapes}
+PRESENT = {NAME: lambda root: bool(find_below(root, PACKED))}
 VARIANTS = {NAME: _variant}

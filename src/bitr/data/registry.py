@@ -9,40 +9,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bitr.data.own import own_pairs
 from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.storage import VARIABLE, data_root
+from bitr.data.storage import SPLITS, VARIABLE, data_root
 from bitr.errors import InputError
+from bitr.settings import read_toml
 
 Open = Callable[[str, "Path | None", int], Sequence[AssemblyPair]]
 """(split, root, seed) → pairs. The same arguments give the same pairs; another seed samples them anew."""
 
-HOMES = {
-    "bunny": "bunny",
-    "airplane": "shapenet",
-    "car-motorbike": "shapenet",
-    "winebottle": "fragments",
-    "beerbottle": "fragments",
-    "bottle": "fragments",
-    "drinkbottle": "fragments",
-    "indoor": "scans",
-    "outdoor": "scans",
-    "mug-hanging": "sim.dataset",
-    "mug-hanging-edf": "sim.dataset",
-    "bowl-placing": "sim.dataset",
-    "bunny-stand-in": "bunny",
-    "jugs": "jugs",
-    "shapes": "generated.dataset",
-    "openshapes": "openshapes",
-    "unrelated": "unrelated",
-}
-"""The module of each data set, imported on demand. Its ``INFOS`` has the data set by name, its ``VARIANTS``
-a function of the option for each data set that takes one."""
+TABLE: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("datasets.toml"))
+"""Names, titles, origins and terms of the data sets, in the order of the list."""
 OPTIONS = ("airplane", "car-motorbike", "winebottle", "indoor", "shapes", "openshapes")
 """Data sets that take an option after a colon."""
+JOINTS = ("overlap", "seam", "touch", "model")
 PLUS = "+"
 TURNS = 10_000
 """Most pairs of each part in an epoch of a mixture: endless parts are cut off, shorter ones repeat."""
@@ -64,19 +48,19 @@ class DatasetInfo:
     present: Callable[[Path | None], bool]
     """Tells if its files are below the root; generated data always is."""
     open: Open
-    joints: tuple[str, ...] = ("overlap", "seam", "touch", "model")
+    joints: tuple[str, ...] = JOINTS
     """Kinds of joint between its pieces, for which weights trained on it are meant. A car beside a motorbike
     neither touches nor overlaps it: only a model can tell its place."""
 
 
 def datasets() -> tuple[DatasetInfo, ...]:
     """All data sets, those of the paper first and in its order."""
-    return tuple(info(name) for name in HOMES)
+    return tuple(info(name) for name in TABLE)
 
 
 def is_name(name: str) -> bool:
     """Tell if this is the name of a data set or a mixture, not a path."""
-    return all(part.partition(":")[0] in HOMES for part in name.split(PLUS))
+    return all(part.partition(":")[0] in TABLE for part in name.split(PLUS))
 
 
 def info(name: str) -> DatasetInfo:
@@ -84,15 +68,26 @@ def info(name: str) -> DatasetInfo:
     if PLUS in name:
         return mixture(name.split(PLUS))
     base, colon, option = name.partition(":")
-    if base not in HOMES:
-        near = difflib.get_close_matches(base, HOMES, n=1)
+    if base not in TABLE:
+        near = difflib.get_close_matches(base, TABLE, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"{name}: no such data set, expected one of {', '.join(HOMES)}{hint}")
+        raise InputError(f"{name}: no such data set, expected one of {', '.join(TABLE)}{hint}")
     if colon and base not in OPTIONS:
         raise InputError(f"{name}: {base} takes no option, only {' and '.join(OPTIONS)} do")
-    home = import_module(f"bitr.data.{HOMES[base]}")
-    found: DatasetInfo = home.VARIANTS[base](option) if colon else home.INFOS[base]
-    return found
+    entry = TABLE[base]
+    home = import_module(f"bitr.data.{entry['home']}")  # has OPEN, PRESENT unless generated, and VARIANTS
+    found = DatasetInfo(
+        name=base,
+        title=entry["title"],
+        section=entry.get("section", ""),
+        licence=entry["licence"],
+        source=entry["source"],
+        splits=tuple(entry.get("splits", SPLITS)),
+        present=getattr(home, "PRESENT", {}).get(base, lambda root: True),
+        open=home.OPEN[base],
+        joints=tuple(entry.get("joints", JOINTS)),
+    )
+    return home.VARIANTS[base](found, option) if colon else found
 
 
 def dataset(

@@ -204,36 +204,17 @@ def _open_outdoor(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs("outdoor", split, seed, _Moved(pairs, OUTDOOR_GRID, OUTDOOR_SHIFT), range(len(pairs)))
 
 
-_INDOOR = DatasetInfo(
-    name="indoor",
-    title="neighbouring fragments of rooms, 7-Scenes' kitchen to test",
-    section="Sec. 6.5",
-    licence="7-Scenes: Microsoft Research, non-commercial; SUN3D: research",
-    source="3DMatch's fragments, bitr data fetch indoor, or 7-Scenes unpacked into 7scenes/SCENE/seq-NN/",
-    splits=SPLITS,
-    present=lambda root: bool(find_below(root, INDOOR_PACKED, FRAGMENTS, *DEPTH)),
-    open=_open_indoor,
-)
-_OUTDOOR = DatasetInfo(
-    name="outdoor",
-    title="laser scans two frames apart, ASL's or KITTI's",
-    section="App. D.8",
-    licence="KITTI: CC BY-NC-SA 3.0; ASL: research",
-    source="ASL's laser registration data, https://doi.org/10.3929/ethz-b-000721626, each unpacked into "
-    "asl/PLACE/; or KITTI odometry, https://www.cvlibs.net/datasets/kitti (needs an account), in kitti/",
-    splits=SPLITS,
-    present=lambda root: bool(find_below(root, OUTDOOR_PACKED, LISTS, *ASL, KITTI)),
-    open=_open_outdoor,
-)
-
-
-def _variant(option: str) -> DatasetInfo:
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``indoor:low`` has fragments of one room that overlap by 10 to 30%, neighbours or not."""
     if option != "low":
         raise InputError(f"indoor:{option}: expected indoor:low")
     title = "fragments of rooms that overlap by 10 to 30%, 7-Scenes' kitchen to test"
-    return replace(_INDOOR, name="indoor:low", title=title, section="", open=_open_low)
+    return replace(base, name="indoor:low", title=title, section="", open=_open_low)
 
 
-INFOS = {"indoor": _INDOOR, "outdoor": _OUTDOOR}
+OPEN = {"indoor": _open_indoor, "outdoor": _open_outdoor}
+PRESENT = {
+    "indoor": lambda root: bool(find_below(root, INDOOR_PACKED, FRAGMENTS, *DEPTH)),
+    "outdoor": lambda root: bool(find_below(root, OUTDOOR_PACKED, LISTS, *ASL, KITTI)),
+}
 VARIANTS = {"indoor": _variant}

@@ -193,47 +193,29 @@ def _is_present(name: str, synsets: tuple[str, ...], root: Path | None) -> bool:
     return all(any(True for _ in shapenet_models(root, synset)) for synset in synsets)
 
 
-def _airplane(keep: float) -> DatasetInfo:
-    return DatasetInfo(
-        name="airplane" if keep == KEEP["airplane"] else f"airplane:{keep:g}",
-        title=f"airplanes, two samples of each, a share {keep:g} of either kept",
-        section="Sec. 6.3.1",
-        licence="research use; those of FlightGear GPL-2+; ShapeNet: its terms of use",
-        source="ShapeNetCore, https://shapenet.org (needs an account): unpack 02691156.zip into shapenet/",
-        splits=SPLITS,
-        present=partial(_is_present, "airplane", (AIRPLANE,)),
-        open=partial(_open_airplane, keep),
-    )
-
-
-def _car_motorbike(keep: float) -> DatasetInfo:
-    return DatasetInfo(
-        name="car-motorbike" if keep == KEEP["car-motorbike"] else f"car-motorbike:{keep:g}",
-        title=f"a car to the right of a motorbike, a share {keep:g} of either kept",
-        section="Sec. 6.3.2",
-        licence="research use; those of TORCS GPL-2+; ShapeNet: its terms of use",
-        source="ShapeNetCore, https://shapenet.org (needs an account): unpack 02958343.zip and 03790512.zip "
-        "into shapenet/",
-        splits=SPLITS,
-        present=partial(_is_present, "car-motorbike", (CAR, MOTORBIKE)),
-        open=partial(_open_vehicles, keep),
-        joints=("model",),
-    )
-
-
-def _parse_keep(name: str, option: str) -> float:
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+    """``airplane:0.5`` keeps half of each cloud."""
     try:
         keep = float(option)
     except ValueError:
         keep = 0.0
     if not 0 < keep <= 1:
-        raise InputError(f"{name}:{option}: expected the share of each cloud to keep, as in {name}:0.5")
-    return keep
+        expected = f"expected the share of each cloud to keep, as in {base.name}:0.5"
+        raise InputError(f"{base.name}:{option}: {expected}")
+    usual = KEEP[base.name]
+    if keep == usual:
+        return base
+    title = base.title.replace(f"a share {usual:g} ", f"a share {keep:g} ")
+    open_variant = {"airplane": _open_airplane, "car-motorbike": _open_vehicles}[base.name]
+    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(open_variant, keep))
 
 
-INFOS = {"airplane": _airplane(KEEP["airplane"]), "car-motorbike": _car_motorbike(KEEP["car-motorbike"])}
-VARIANTS: dict[str, Callable[[str], DatasetInfo]] = {
-    "airplane": lambda option: _airplane(_parse_keep("airplane", option)),
-    "car-motorbike": lambda option: _car_motorbike(_parse_keep("car-motorbike", option)),
+OPEN = {
+    "airplane": partial(_open_airplane, KEEP["airplane"]),
+    "car-motorbike": partial(_open_vehicles, KEEP["car-motorbike"]),
 }
-"""``airplane:0.5`` keeps half of each cloud."""
+PRESENT = {
+    "airplane": partial(_is_present, "airplane", (AIRPLANE,)),
+    "car-motorbike": partial(_is_present, "car-motorbike", (CAR, MOTORBIKE)),
+}
+VARIANTS = {"airplane": _variant, "car-motorbike": _variant}

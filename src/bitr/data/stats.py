@@ -10,6 +10,7 @@ from jaxtyping import Float64
 from scipy.spatial import cKDTree
 
 from bitr.data.pair import AssemblyPair
+from bitr.data.registry import TABLE
 from bitr.io import Geometry, as_points
 
 WITHIN = 2.0
@@ -17,25 +18,6 @@ WITHIN = 2.0
 MOST_PAIRS = 50
 """Pairs of a split to look at, evenly spread."""
 MESH_POINTS = 2048
-PAPER = {
-    "bunny": {"test": 100},
-    "airplane": {"train": 715, "test": 103},
-    "winebottle": {"train": 331, "test": 41},
-    "indoor": {"train": 278, "test": 59},
-    "outdoor": {"train": 105, "test": 48},
-    "mug-hanging": {"train": 30, "test": 5},
-    "bowl-placing": {"train": 40, "test": 10},
-}
-"""Pairs of each split as the paper states them (Sec. 6.2 to 6.6, App. D); it names no validation sets."""
-NOTES = {
-    "bunny": "one shape; the splits differ in samples and planes",
-    "airplane": "the paper has ShapeNet's airplanes",
-    "car-motorbike": "every car with every motorbike; the paper has ShapeNet's and no counts",
-    "winebottle": "by shape: 7, 1 and 2; fractures in more than two pieces are merged to two",
-    "indoor": "trained on SUN3D, the paper on six other scenes of 7-Scenes",
-    "outdoor": "KITTI and one street; the paper has five places of ASL",
-}
-"""Reasons for counts that differ from the paper's."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +40,8 @@ def split_stats(name: str, split: str, pairs: Sequence[AssemblyPair]) -> SplitSt
     rows = np.unique(np.linspace(0, len(pairs) - 1, MOST_PAIRS).round().astype(int))
     chosen = [pairs[int(i)] for i in rows]
     low, middle, high = (float(q) for q in np.quantile([overlap(p) for p in chosen], (0.25, 0.5, 0.75)))
-    base = name.partition(":")[0]
-    paper = PAPER.get(base, {}).get(split)
+    entry = TABLE.get(name.partition(":")[0], {})
+    paper = entry.get("paper", {}).get(split)
     return SplitStats(
         name,
         split,
@@ -69,7 +51,7 @@ def split_stats(name: str, split: str, pairs: Sequence[AssemblyPair]) -> SplitSt
         middle,
         (low, high),
         paper,
-        "as in the paper" if paper == len(pairs) else NOTES.get(base, ""),
+        "as in the paper" if paper == len(pairs) else entry.get("note", ""),
     )
 
 

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from bitr.data import openshapes, scans
 from bitr.data.generated.dataset import MIXES, ShapesConfig, num_solids, shapes
-from bitr.data.openshapes import INFO as OPENSHAPES
 from bitr.data.openshapes import DrawPairs, draw_pairs
 from bitr.data.pair import AssemblyPair, Make, Pairs
-from bitr.data.registry import DatasetInfo
 from bitr.data.scans import INDOOR_GRID, INDOOR_SHIFT, Places, indoor_scenes
-from bitr.data.scans import INFOS as SCANS
-from bitr.data.storage import SPLITS
 from bitr.data.transforms import assembled, move_randomly, sample_grid
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -115,15 +112,5 @@ def _open(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs(NAME, split, seed, make, range(COUNTS[split]))
 
 
-INDOOR = SCANS["indoor"]
-INFO = DatasetInfo(
-    name=NAME,
-    title="pieces that do not belong together: halves of different shapes, fragments of different rooms",
-    section="",
-    licence="those of openshapes and indoor",
-    source=f"openshapes ({OPENSHAPES.source}) and indoor ({INDOOR.source})",
-    splits=SPLITS,
-    present=lambda root: OPENSHAPES.present(root) and INDOOR.present(root),
-    open=_open,
-)
-INFOS = {NAME: INFO}
+OPEN = {NAME: _open}
+PRESENT = {NAME: lambda root: openshapes.PRESENT["openshapes"](root) and scans.PRESENT["indoor"](root)}

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from scipy.spatial import cKDTree
 
 from bitr.data import AssemblyPair, dataset, info
-from bitr.data.generated import INFO, ShapeCache, ShapesConfig, shapes
+from bitr.data.generated import ShapeCache, ShapesConfig, shapes
 from bitr.data.generated.fracture import FIRST, cache_folder
 from bitr.errors import InputError
 from bitr.io import Geometry, write
@@ -135,15 +135,16 @@ def test_nothing_comes_from_a_network(tmp_path, monkeypatch):
 
     monkeypatch.setattr(socket, "socket", refused)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    pairs = INFO.open("val", None, 0)
+    pairs = info("shapes").open("val", None, 0)
     assert isinstance(pairs[7], AssemblyPair)
     assert ShapeCache(cache_folder(None), (2, 8)).path(FIRST["val"] + 7).is_file()
 
 
 def test_the_data_set_tells_what_it_is(root):
-    assert INFO.name == "shapes"
-    assert INFO.present(None)
-    assert {split: len(INFO.open(split, root, 0)) for split in INFO.splits} == {
+    described = info("shapes")
+    assert described.name == "shapes"
+    assert described.present(None)
+    assert {split: len(described.open(split, root, 0)) for split in described.splits} == {
         "train": 100_000,
         "val": 1000,
         "test": 1000,

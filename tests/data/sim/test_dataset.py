@@ -2,13 +2,13 @@ import sys
 
 import numpy as np
 import pytest
+from benchmarks.simulation import rates
 from scipy.spatial import cKDTree
 
-from bitr.data import dataset
+from bitr.data import dataset, info
 from bitr.data.poses import turn_about
 from bitr.data.sim import Surface, scene_of, sim_pairs, success
-from bitr.data.sim.__main__ import rates
-from bitr.data.sim.dataset import INFOS, read_demonstration
+from bitr.data.sim.dataset import read_demonstration
 from bitr.data.sim.objects import load_scan, scanned_body
 from bitr.data.sim.scenes import SceneKey
 from bitr.data.storage import SPLITS, frozen_splits
@@ -21,8 +21,8 @@ NAMES = list(SIZES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_splits_have_the_sizes_of_the_paper(name):
     pytest.importorskip("pybullet")  # type checking looks at an item of each
-    assert INFOS[name].present(None)
-    assert tuple(len(INFOS[name].open(split, None, 0)) for split in SPLITS) == SIZES[name]
+    assert info(name).present(None)
+    assert tuple(len(info(name).open(split, None, 0)) for split in SPLITS) == SIZES[name]
     assert len(sim_pairs(name, "train", n=1000)) == 1000
 
 
@@ -147,7 +147,7 @@ def test_where_scans_are_at_hand_each_fourth_scene_is_of_them_and_the_others_sta
 
 # recorded demonstrations
 
-EDF = INFOS["mug-hanging-edf"]
+EDF = info("mug-hanging-edf")
 
 
 def write_demonstration(path, **changes):

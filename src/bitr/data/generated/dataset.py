@@ -254,40 +254,27 @@ def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs("shapes:meshes", split, seed, _FromMeshes(meshes), range(PER_MESH * len(meshes)))
 
 
-INFO = DatasetInfo(
-    name="shapes",
-    title="generated objects, broken, cut or cropped; endless",
-    section="",
-    licence="MIT, as this package",
-    source='made here, and stored as they are needed; making them needs pip install "bitr[data]"',
-    splits=SPLITS,
-    present=lambda root: True,
-    open=shapes,
-)
-_MESHES_INFO = DatasetInfo(
-    name="shapes:meshes",
-    title="meshes of the user's, cut and cropped",
-    section="",
-    licence="that of the meshes",
-    source="put meshes (obj, off, ply, stl) into the folder shapes/",
-    splits=("test",),
-    present=lambda root: bool(find_below(root, *MESH_FILES)),
-    open=_open_meshes,
-)
-
-
-def _variant(option: str) -> DatasetInfo:
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
     ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops; ``shapes:meshes`` cuts and crops the
     user's own meshes."""
     if option == MESHES:
-        return _MESHES_INFO
+        return replace(
+            base,
+            name="shapes:meshes",
+            title="meshes of the user's, cut and cropped",
+            licence="that of the meshes",
+            source="put meshes (obj, off, ply, stl) into the folder shapes/",
+            splits=("test",),
+            present=lambda root: bool(find_below(root, *MESH_FILES)),
+            open=_open_meshes,
+        )
     if option not in MIXES:
         raise InputError(f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
     config, words = MIXES[option]
     title = f"generated objects, {words}"
-    return replace(INFO, name=f"shapes:{option}", title=title, open=partial(shapes, config=config))
+    return replace(base, name=f"shapes:{option}", title=title, open=partial(shapes, config=config))
 
 
-INFOS = {"shapes": INFO}
+OPEN = {"shapes": shapes}
 VARIANTS = {"shapes": _variant}

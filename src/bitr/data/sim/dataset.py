@@ -10,7 +10,6 @@ import numpy as np
 
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import move_points, nearest_pose
-from bitr.data.registry import DatasetInfo
 from bitr.data.sim.objects import has_scans
 from bitr.data.sim.scenes import SCANNED_EVERY, TASKS, Scene, SceneKey, Task, scene_of, stored
 from bitr.data.sim.world import Cameras, Sensor
@@ -123,33 +122,8 @@ def _open_recorded(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs("mug-hanging-edf", split, seed, _Recorded(paths), range(len(paths)))
 
 
-def _simulated(name: str, title: str) -> DatasetInfo:
-    return DatasetInfo(
-        name=name,
-        title=title,
-        section="Sec. 6.6",
-        licence="MIT, as this package; scanned tableware where it is used: CC BY 4.0, Downs et al. 2022",
-        source='made here, and stored as it is needed; making it needs pip install "bitr[sim]"',
-        splits=SPLITS,
-        present=lambda root: True,
-        open=partial(_open_simulated, name),
-        joints=("touch", "model"),
-    )
-
-
-INFOS = {
-    "mug-hanging": _simulated("mug-hanging", "simulated mugs to hang on stands by their handles"),
-    "mug-hanging-edf": DatasetInfo(
-        name="mug-hanging-edf",
-        title="recorded demonstrations of hanging a mug with a gripper",
-        section="",
-        licence="MIT (EDF, Ryu et al. 2023)",
-        source="the demonstrations of https://github.com/tomato1mule/edf, as npz below "
-        "manipulation/edf_demos",
-        splits=("train", "test"),
-        present=lambda root: bool(find_below(root, *RECORDINGS.values())),
-        open=_open_recorded,
-        joints=("touch", "model"),
-    ),
-    "bowl-placing": _simulated("bowl-placing", "simulated bowls to put on plates"),
+OPEN = {
+    **{name: partial(_open_simulated, name) for name in TASKS},
+    "mug-hanging-edf": _open_recorded,
 }
+PRESENT = {"mug-hanging-edf": lambda root: bool(find_below(root, *RECORDINGS.values()))}

@@ -1,4 +1,4 @@
-"""``python -m bitr.data.sim --n 40`` prints how often true and wrong poses succeed in simulation."""
+"""``python -m benchmarks.simulation --n 40`` prints how often true and wrong poses succeed in simulation."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def print_table(n: int, split: str, seed: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        prog="python -m bitr.data.sim", description="success rates of known poses"
+        prog="python -m benchmarks.simulation", description="success rates of known poses"
     )
     parser.add_argument("--n", type=int, default=40, help="scenes of each kind")
     parser.add_argument("--split", choices=SPLITS, default="train")

@@ -1,4 +1,4 @@
-"""``python -m bitr.data.generated --n 2000 --processes 2`` prints how many pairs a second are made."""
+"""``python -m benchmarks.shapes --n 2000 --processes 2`` prints how many pairs a second are made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bitr.data.storage import SPLITS
 
 def main() -> None:
     """Make the shapes that the first n pairs need, then time the pairs."""
-    parser = argparse.ArgumentParser(prog="python -m bitr.data.generated", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.shapes", description=main.__doc__)
     parser.add_argument("--n", type=int, default=2000, help="pairs")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--split", choices=SPLITS, default="train")
