@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -40,20 +39,15 @@ def stand_in() -> Geometry:
     return to_unit_sphere(Geometry(points.numpy(), name="bunny-stand-in"))
 
 
-@dataclass(frozen=True)
-class _Cut:
-    shape: Geometry
-    split: str
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        cloud = add_outliers(sample(self.shape, NUM_POINTS, rng), NUM_OUTLIERS, rng)
-        source, reference = split(cloud, SOURCE_SHARE, rng)
-        return move_randomly(assembled(source, reference, f"{self.split}/{i}"), rng)
+def _make(shape: Geometry, split_name: str, i: int, rng: np.random.Generator) -> AssemblyPair:
+    cloud = add_outliers(sample(shape, NUM_POINTS, rng), NUM_OUTLIERS, rng)
+    source, reference = split(cloud, SOURCE_SHARE, rng)
+    return move_randomly(assembled(source, reference, f"{split_name}/{i}"), rng)
 
 
 def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
     shape = bunny(root) if name == "bunny" else stand_in()
-    return Pairs(name, split, seed, _Cut(shape, split), range(COUNTS[split]))
+    return Pairs(name, split, seed, partial(_make, shape, split), range(COUNTS[split]))
 
 
 OPEN = {name: partial(_open, name) for name in ("bunny", "bunny-stand-in")}

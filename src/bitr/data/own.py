@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,14 +46,6 @@ class OwnPair:
         return replace(pair, symmetry=found.get("symmetry"), axis=found.get("axis"))
 
 
-@dataclass(frozen=True, eq=False)
-class _Load:
-    pairs: Sequence[OwnPair]
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        return self.pairs[i].load()
-
-
 def own_pairs(path: Path, split: str = "test") -> Pairs:
     """The pairs of a folder or manifest that belong to the split.
 
@@ -65,7 +58,11 @@ def own_pairs(path: Path, split: str = "test") -> Pairs:
     if not chosen:
         fix = "train/, val/ and test/ folders" if path.is_dir() else "a column split with train, val and test"
         raise InputError(f"{path}: none of its {len(pairs)} pairs is for {split}; say which are, with {fix}")
-    return Pairs(str(path), split, 0, _Load(chosen), range(len(chosen)))
+    return Pairs(str(path), split, 0, partial(_load, chosen), range(len(chosen)))
+
+
+def _load(pairs: Sequence[OwnPair], i: int, rng: np.random.Generator) -> AssemblyPair:
+    return pairs[i].load()
 
 
 def listed_pairs(path: Path) -> tuple[OwnPair, ...]:

@@ -75,7 +75,9 @@ class ScanPair:
 
 
 @dataclass(frozen=True, eq=False)
-class _Moved:
+class _Move:
+    """Moves the two scans of a pair, which in training are cropped first."""
+
     pairs: Sequence[ScanPair]
     grid: float
     shift: float
@@ -122,7 +124,7 @@ def indoor_scenes(root: Path | None, split: str) -> Places:
 
 def _open_indoor(split: str, root: Path | None, seed: int) -> Pairs:
     pairs = pairs_in_step(indoor_scenes(root, split), 1)
-    make = _Moved(pairs, INDOOR_GRID, INDOOR_SHIFT, is_cropped=split == "train")
+    make = _Move(pairs, INDOOR_GRID, INDOOR_SHIFT, is_cropped=split == "train")
     return Pairs("indoor", split, seed, make, range(len(pairs)))
 
 
@@ -157,7 +159,7 @@ def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
 
 def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
     pairs = _low_pairs(split, root)
-    return Pairs("indoor:low", split, seed, _Moved(pairs, INDOOR_GRID, INDOOR_SHIFT), range(len(pairs)))
+    return Pairs("indoor:low", split, seed, _Move(pairs, INDOOR_GRID, INDOOR_SHIFT), range(len(pairs)))
 
 
 # outdoors: scan i onto scan i+2, from ASL's and KITTI's laser scanners
@@ -201,7 +203,7 @@ def _open_outdoor(split: str, root: Path | None, seed: int) -> Pairs:
     pairs: list[ScanPair] = []
     for place, scans in sorted(outdoor_split(outdoor_sequences(root), split).items()):
         pairs += pairs_in_step({place: scans}, STEP) or pairs_in_step({place: scans}, 1)
-    return Pairs("outdoor", split, seed, _Moved(pairs, OUTDOOR_GRID, OUTDOOR_SHIFT), range(len(pairs)))
+    return Pairs("outdoor", split, seed, _Move(pairs, OUTDOOR_GRID, OUTDOOR_SHIFT), range(len(pairs)))
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:

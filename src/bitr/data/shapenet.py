@@ -51,35 +51,27 @@ Shapes = Mapping[str, Callable[[], Geometry]]
 """Shapes of radius 1 by id, read on demand. Vehicles all head the same way."""
 
 
-@dataclass(frozen=True)
-class _Crops:
+def _make_airplane(
+    shapes: Shapes, ids: tuple[str, ...], keep: float, i: int, rng: np.random.Generator
+) -> AssemblyPair:
     """Two samples of an airplane, each cropped by a plane of its own."""
-
-    shapes: Shapes
-    ids: tuple[str, ...]
-    keep: float
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        source, reference = two_samples(self.shapes[self.ids[i]](), NUM_POINTS, rng)
-        pair = both(assembled(source, reference, self.ids[i]), lambda side: crop(side, self.keep, rng))
-        return move_randomly(both(pair, with_normals), rng)
+    source, reference = two_samples(shapes[ids[i]](), NUM_POINTS, rng)
+    return _crop_and_move(assembled(source, reference, ids[i]), keep, rng)
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """Every car with every motorbike; the car is the source."""
+def _make_vehicles(
+    shapes: Shapes, ids: tuple[tuple[str, str], ...], keep: float, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    """A car beside a motorbike; the car is the source."""
+    car, bike = ids[i]
+    source, reference = (sample(shapes[name](), NUM_POINTS, rng) for name in (car, bike))
+    placed = AssemblyPair(source, reference, pose(np.eye(3), CAR_AT), f"{car}+{bike}")
+    return _crop_and_move(placed, keep, rng)
 
-    shapes: Shapes
-    cars: tuple[str, ...]
-    motorbikes: tuple[str, ...]
-    keep: float
 
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        bike, car = self.motorbikes[i // len(self.cars)], self.cars[i % len(self.cars)]
-        source, reference = (sample(self.shapes[name](), NUM_POINTS, rng) for name in (car, bike))
-        placed = AssemblyPair(source, reference, pose(np.eye(3), CAR_AT), f"{car}+{bike}")
-        pair = both(placed, lambda side: crop(side, self.keep, rng))
-        return move_randomly(both(pair, with_normals), rng)
+def _crop_and_move(pair: AssemblyPair, keep: float, rng: np.random.Generator) -> AssemblyPair:
+    cropped = both(pair, lambda side: crop(side, keep, rng))
+    return move_randomly(both(cropped, with_normals), rng)
 
 
 def airplanes(root: Path | None) -> Shapes:
@@ -109,7 +101,7 @@ def vehicles(root: Path | None) -> Shapes:
 def _open_airplane(keep: float, split: str, root: Path | None, seed: int) -> Pairs:
     shapes, official = airplanes(root), shapenet_splits(root)
     ids = tuple(id for id in sorted(shapes) if (official.get(id) or split_of("airplane", id)) == split)
-    return Pairs("airplane", split, seed, _Crops(shapes, ids, keep), range(len(ids)))
+    return Pairs("airplane", split, seed, partial(_make_airplane, shapes, ids, keep), range(len(ids)))
 
 
 def _open_vehicles(keep: float, split: str, root: Path | None, seed: int) -> Pairs:
@@ -119,9 +111,8 @@ def _open_vehicles(keep: float, split: str, root: Path | None, seed: int) -> Pai
         ids = (id for id in sorted(shapes) if id.startswith(kind))
         return tuple(i for i in ids if (official.get(i.removeprefix(kind)) or split_of(name, i)) == split)
 
-    cars, motorbikes = of_split("car/"), of_split("motorbike/")
-    make = _Placed(shapes, cars, motorbikes, keep)
-    return Pairs(name, split, seed, make, range(len(cars) * len(motorbikes)))
+    ids = tuple((car, bike) for bike in of_split("motorbike/") for car in of_split("car/"))
+    return Pairs(name, split, seed, partial(_make_vehicles, shapes, ids, keep), range(len(ids)))
 
 
 def packed_shapes(path: Path, *labels: str) -> Shapes:

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 from bitr.data import dataset, info
 from bitr.data.poses import turn_about
-from bitr.data.sim import Surface, scene_of, sim_pairs, success
+from bitr.data.sim import scene_of, sim_pairs, success
 from bitr.data.sim.dataset import read_demonstration
 from bitr.data.sim.objects import load_scan, scanned_body
 from bitr.data.sim.scenes import SceneKey
@@ -89,15 +89,6 @@ def test_a_bowl_works_however_it_is_turned_about_its_axis_and_a_mug_has_none():
         success(pair.id, pair.ref_from_src @ turn_about(pair.axis, angle)).succeeded for angle in (1.1, 4.4)
     )
     assert sim_pairs("mug-hanging", "test")[0].axis is None
-
-
-def test_points_of_the_whole_surface_have_normals_and_a_store_of_their_own():
-    pytest.importorskip("pybullet")
-    pair = sim_pairs("bowl-placing", "test", sensor=Surface(300))[0]
-    again = sim_pairs("bowl-placing", "test", sensor=Surface(300))[0]
-    assert pair.source.normals.shape == pair.reference.normals.shape == (300, 3)
-    assert np.array_equal(pair.source.normals, again.source.normals)
-    assert sim_pairs("bowl-placing", "test")[0].source.normals is None
 
 
 def test_a_key_survives_its_id():

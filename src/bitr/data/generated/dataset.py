@@ -119,7 +119,7 @@ def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesCo
     if split not in SPLITS:
         raise InputError(f"shapes: no split {split!r}, expected one of {', '.join(SPLITS)}")
     config = config or ShapesConfig()
-    make = _FromSolids(ShapeCache(cache_folder(root), config.pieces), config, split)
+    make = partial(_make, ShapeCache(cache_folder(root), config.pieces), config, split)
     return Pairs("shapes", split, seed, make, range(COUNTS[split]))
 
 
@@ -128,15 +128,11 @@ def num_solids(split: str, config: ShapesConfig) -> int:
     return config.solids if split == "train" else HELD_OUT
 
 
-@dataclass(frozen=True)
-class _FromSolids:
-    cache: ShapeCache
-    config: ShapesConfig
-    split: str
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        number = i % num_solids(self.split, self.config)
-        return draw(self.cache.get(FIRST[self.split] + number), self.config, f"{self.split}/{i}", rng)
+def _make(
+    cache: ShapeCache, config: ShapesConfig, split: str, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    number = i % num_solids(split, config)
+    return draw(cache.get(FIRST[split] + number), config, f"{split}/{i}", rng)
 
 
 # pairs from a broken solid: which part of its surface either side sees, and with what faults
@@ -236,22 +232,17 @@ def _add_faults(cloud: Geometry, config: ShapesConfig, rng: np.random.Generator)
 # pairs from the user's meshes, to test on shapes that no generator made
 
 
-@dataclass(frozen=True)
-class _FromMeshes:
+def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.random.Generator) -> AssemblyPair:
     """Cuts and crops in turn. Meshes need not be solids, so that none is broken."""
-
-    meshes: tuple[tuple[str, Fracture], ...]
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        turn, number = divmod(i, len(self.meshes))
-        name, mesh = self.meshes[number]
-        return draw_kind(mesh, ("cut", "crop")[turn % 2], ShapesConfig(), f"{name}/{turn}", rng)
+    turn, number = divmod(i, len(meshes))
+    name, mesh = meshes[number]
+    return draw_kind(mesh, ("cut", "crop")[turn % 2], ShapesConfig(), f"{name}/{turn}", rng)
 
 
 def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
     files = find_below(root, *MESH_FILES)
     meshes = tuple((path.stem, unbroken(to_unit_sphere(read(path)))) for path in files)
-    return Pairs("shapes:meshes", split, seed, _FromMeshes(meshes), range(PER_MESH * len(meshes)))
+    return Pairs("shapes:meshes", split, seed, partial(_make_of_mesh, meshes), range(PER_MESH * len(meshes)))
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import move_points, nearest_pose
 from bitr.data.sim.objects import has_scans
 from bitr.data.sim.scenes import SCANNED_EVERY, TASKS, Scene, SceneKey, Task, scene_of, stored
-from bitr.data.sim.world import Cameras, Sensor
+from bitr.data.sim.world import PIXELS, POINTS, see
 from bitr.data.storage import SPLITS, Arrays, find_below, open_npz
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -30,47 +29,31 @@ RECORDINGS = {
 """Ten demonstrations with one set of objects, two with mugs that were not seen."""
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Makes the pairs of a split."""
-
-    task: Task
-    split: str
-    seed: int
-    root: Path | None
-    sensor: Sensor
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        from_scans = has_scans(self.root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
-        key = SceneKey(self.task.name, self.split, self.seed, i, from_scans)
-        found = stored(self.sensor.name, key.id, lambda: self.look(scene_of(key.id, self.root), rng))
-        source, reference = (
-            Geometry(found[f"{side}_points"], found.get(f"{side}_normals"), name=f"{key.id}/{side}")
-            for side in ("source", "reference")
-        )
-        axis = move_points(found["observed"], OWN_AXIS) if self.task.is_round else None
-        return AssemblyPair(source, reference, found["ref_from_src"], key.id, unit="m", axis=axis)
-
-    def look(self, scene: Scene, rng: np.random.Generator) -> Arrays:
-        """All that a pair of this scene needs."""
-        draft = scene.draft
-        seen = {
-            "source": self.sensor.see(draft.object.moved(draft.observed), ALL_AROUND, rng),
-            "reference": self.sensor.see(draft.support, FROM_ABOVE, rng),
-        }
-        points = {f"{side}_points": cloud.points for side, cloud in seen.items()}
-        normals = {f"{side}_normals": c.normals for side, c in seen.items() if c.normals is not None}
-        return points | normals | {"ref_from_src": scene.ref_from_src, "observed": draft.observed}
+def _make(
+    task: Task, split: str, seed: int, root: Path | None, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    from_scans = has_scans(root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
+    key = SceneKey(task.name, split, seed, i, from_scans)
+    found = stored(f"cameras-{POINTS}-{PIXELS}", key.id, lambda: _look_at(scene_of(key.id, root), rng))
+    source, reference = (
+        Geometry(found[f"{side}_points"], name=f"{key.id}/{side}") for side in ("source", "reference")
+    )
+    axis = move_points(found["observed"], OWN_AXIS) if task.is_round else None
+    return AssemblyPair(source, reference, found["ref_from_src"], key.id, unit="m", axis=axis)
 
 
-def sim_pairs(
-    name: str,
-    split: str,
-    root: Path | None = None,
-    seed: int = 0,
-    n: int | None = None,
-    sensor: Sensor | None = None,
-) -> Pairs:
+def _look_at(scene: Scene, rng: np.random.Generator) -> Arrays:
+    """All that a pair of this scene needs."""
+    draft = scene.draft
+    return {
+        "source_points": see(draft.object.moved(draft.observed), ALL_AROUND, rng),
+        "reference_points": see(draft.support, FROM_ABOVE, rng),
+        "ref_from_src": scene.ref_from_src,
+        "observed": draft.observed,
+    }
+
+
+def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n: int | None = None) -> Pairs:
     """The first ``n`` pairs of a simulated data set, by default as many as the paper has.
 
     No object is in two splits. If the root has scanned tableware, each fourth scene has it.
@@ -78,19 +61,11 @@ def sim_pairs(
     if split not in SPLITS:
         raise InputError(f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
     task = TASKS[name]
-    make = _Seen(task, split, seed, root, sensor or Cameras())
-    return Pairs(name, split, seed, make, range(task.sizes[split] if n is None else n))
+    rows = range(task.sizes[split] if n is None else n)
+    return Pairs(name, split, seed, partial(_make, task, split, seed, root), rows)
 
 
 # recorded demonstrations of EDF (Ryu et al. 2023): a mug in a gripper, a table with a stand
-
-
-@dataclass(frozen=True)
-class _Recorded:
-    paths: tuple[Path, ...]
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        return read_demonstration(self.paths[i])
 
 
 def read_demonstration(path: Path) -> AssemblyPair:
@@ -119,7 +94,11 @@ def _open_simulated(name: str, split: str, root: Path | None, seed: int) -> Pair
 
 def _open_recorded(split: str, root: Path | None, seed: int) -> Pairs:
     paths = tuple(find_below(root, RECORDINGS[split]))
-    return Pairs("mug-hanging-edf", split, seed, _Recorded(paths), range(len(paths)))
+    return Pairs("mug-hanging-edf", split, seed, partial(_make_recorded, paths), range(len(paths)))
+
+
+def _make_recorded(paths: tuple[Path, ...], i: int, rng: np.random.Generator) -> AssemblyPair:
+    return read_demonstration(paths[i])
 
 
 OPEN = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -17,10 +17,12 @@ from scipy.spatial.transform import Rotation
 from bitr.data.poses import Pose, Vector
 from bitr.data.poses import pose as as_pose
 from bitr.data.sim.objects import Body, Piece
-from bitr.data.transforms import sample_by_area, sample_grid, sample_uniform
+from bitr.data.transforms import sample_grid, sample_uniform
 from bitr.errors import InputError
 from bitr.io import Geometry
 
+POINTS, PIXELS = 1024, 160
+"""Points of a cloud, and width and height of each depth image."""
 RATE = 240
 """Steps a second."""
 DENSITY = 2000.0
@@ -126,62 +128,28 @@ def _place(pose: Pose) -> dict[str, list[float]]:
     return {"basePosition": pose[:3, 3].tolist(), "baseOrientation": quaternion.tolist()}
 
 
-# sensors: how bodies become point clouds
+# depth cameras
 
 
-@runtime_checkable
-class Sensor(Protocol):
-    """A way to turn bodies into point clouds."""
+def see(
+    body: Body, elevations: tuple[float, ...], rng: np.random.Generator, points: int = POINTS
+) -> Float64[np.ndarray, "n 3"]:
+    """See a body as it lies in the world by depth cameras all around, at these elevations (degrees).
 
-    @property
-    def name(self) -> str:
-        """A short name, different for different settings: clouds are stored under it."""
-        ...
-
-    def see(self, body: Body, elevations: tuple[float, ...], rng: np.random.Generator) -> Geometry:
-        """See a body as it lies in the world, from views at these elevations (degrees) all around."""
-        ...
-
-
-@dataclass(frozen=True)
-class Cameras:
-    """Depth cameras around the body; hidden parts are missing, as for a robot."""
-
-    points: int = 1024
-    pixels: int = 160
-    """Width and height of each image."""
-
-    @property
-    def name(self) -> str:
-        return f"cameras-{self.points}-{self.pixels}"
-
-    def see(self, body: Body, elevations: tuple[float, ...], rng: np.random.Generator) -> Geometry:
-        with open_world() as world:
-            number = _add_visible(world, body)
-            middle = (body.surface.points.max(axis=0) + body.surface.points.min(axis=0)) / 2
-            first = rng.uniform(0, 360)
-            turns = [first + 360 * i / len(elevations) for i in range(len(elevations))]
-            views = [
-                _depth_view(world, number, middle, body.size, elevation, turn, self.pixels)
-                for elevation, turn in zip(elevations, turns, strict=True)
-            ]
-        # views overlap, and surfaces that face a camera are dense: one point a cube evens that out
-        even = sample_grid(Geometry(np.concatenate(views), name=body.name), body.size / 100, pick="first")
-        return sample_uniform(even, min(self.points, len(even.points)), rng)
-
-
-@dataclass(frozen=True)
-class Surface:
-    """Points of the whole surface, uniform by area, with normals, hidden parts included."""
-
-    points: int = 1024
-
-    @property
-    def name(self) -> str:
-        return f"surface-{self.points}"
-
-    def see(self, body: Body, elevations: tuple[float, ...], rng: np.random.Generator) -> Geometry:
-        return sample_by_area(body.surface, self.points, rng)
+    Hidden parts are missing, as for a robot.
+    """
+    with open_world() as world:
+        number = _add_visible(world, body)
+        middle = (body.surface.points.max(axis=0) + body.surface.points.min(axis=0)) / 2
+        first = rng.uniform(0, 360)
+        turns = [first + 360 * i / len(elevations) for i in range(len(elevations))]
+        views = [
+            _depth_view(world, number, middle, body.size, elevation, turn)
+            for elevation, turn in zip(elevations, turns, strict=True)
+        ]
+    # views overlap, and surfaces that face a camera are dense: one point a cube evens that out
+    even = sample_grid(Geometry(np.concatenate(views), name=body.name), body.size / 100, pick="first")
+    return sample_uniform(even, min(points, len(even.points)), rng).points
 
 
 def _add_visible(world: World, body: Body) -> int:
@@ -204,7 +172,6 @@ def _depth_view(
     size: float,
     elevation: float,
     azimuth: float,
-    pixels: int,
 ) -> Float64[np.ndarray, "n 3"]:
     """The points of one body in a depth image, in the world; angles in degrees."""
     p, client = world.engine, world.client
@@ -213,13 +180,13 @@ def _depth_view(
     view = p.computeViewMatrix((middle + 2 * size * back).tolist(), middle.tolist(), [0, 0, 1])
     projection = p.computeProjectionMatrixFOV(30, 1, size, 3 * size)  # 2 sizes away, 1.07 sizes wide
     image = p.getCameraImage(
-        pixels, pixels, view, projection, renderer=p.ER_TINY_RENDERER, physicsClientId=client
+        PIXELS, PIXELS, view, projection, renderer=p.ER_TINY_RENDERER, physicsClientId=client
     )
     depth, seen = np.asarray(image[3], np.float64), np.asarray(image[4]) == number
     row, column = np.nonzero(seen)
     # TinyRenderer looks through the lower left corner of each pixel; its cube goes from -1 to 1
     cube = np.stack(
-        [2 * column / pixels - 1, 1 - 2 * (row + 1) / pixels, 2 * depth[seen] - 1, np.ones(len(row))]
+        [2 * column / PIXELS - 1, 1 - 2 * (row + 1) / PIXELS, 2 * depth[seen] - 1, np.ones(len(row))]
     )
     both = np.reshape(projection, (4, 4)).T @ np.reshape(view, (4, 4)).T
     points = np.linalg.solve(both, cube)
