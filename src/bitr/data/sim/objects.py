@@ -16,9 +16,10 @@ from scipy import ndimage
 from scipy.spatial import ConvexHull
 
 from bitr.data.poses import Pose, Vector, move_points
-from bitr.data.storage import frozen_splits
+from bitr.data.storage import frozen_splits, open_npz
 from bitr.errors import InputError
 from bitr.io import Geometry, sample_surface
+from bitr.io.join import join
 
 SECTORS = 24
 """Pieces around the axis of a turned body: a chord lies 1% of the radius inside its circle."""
@@ -75,14 +76,7 @@ def center_of_mass(pieces: tuple[Piece, ...]) -> Vector:
 
 def join_bodies(name: str, *bodies: Body) -> Body:
     """Stick bodies together as they lie."""
-    starts = np.cumsum([0, *(len(body.surface.points) for body in bodies)])
-    faces = [
-        body.surface.faces + start
-        for body, start in zip(bodies, starts, strict=False)
-        if body.surface.faces is not None
-    ]
-    points = np.concatenate([body.surface.points for body in bodies])
-    surface = Geometry(points, faces=np.concatenate(faces), name=name)
+    surface = join([body.surface for body in bodies], name)
     return Body(name, surface, tuple(piece for body in bodies for piece in body.pieces))
 
 
@@ -110,7 +104,7 @@ def revolve(name: str, outer: Float64[np.ndarray, "m 2"], inner: Float64[np.ndar
 def tube(
     name: str,
     line: Float64[np.ndarray, "m 3"],
-    side: Float64[np.ndarray, " 3"],
+    side: Vector,
     half_widths: tuple[float, float],
     around: int = 12,
 ) -> Body:
@@ -357,11 +351,8 @@ def load_scan(name: str, root: Path | None) -> Body:
     if root is None or not has_scans(root):
         raise InputError(f"{name}: needs the file {SCANS} of the folder of data; name it with BITR_DATA")
     path = root / SCANS
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            points, faces = file[f"{name}/v"].astype(np.float64), file[f"{name}/f"].astype(np.int64)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: has no mesh of {name} ({error})") from error
+    with open_npz(path, f"{name}/v", f"{name}/f") as file:
+        points, faces = file[f"{name}/v"].astype(np.float64), file[f"{name}/f"].astype(np.int64)
     surface = Geometry(points, faces=faces, name=name)
     return Body(name, surface, convex_pieces(surface))
 

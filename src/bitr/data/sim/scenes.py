@@ -258,7 +258,7 @@ def release(draft: Draft, start: Pose) -> Outcome:
 
 
 def _describe_move(start: Pose, end: Pose, moved: float, turned: float) -> str | None:
-    """How the object left its place; None if it is still there."""
+    """A phrase for the way the object left its place; None if it is still there."""
     if moved > FARTHEST_MOVE:
         verb = "fell" if start[2, 3] - end[2, 3] > 0.5 * moved else "moved"
         return f"{verb} by {1e2 * moved:.1f} cm, at most {1e2 * FARTHEST_MOVE:.0f} cm"
