@@ -52,3 +52,11 @@ def fitted(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def gaps(pair: AssemblyPair) -> np.ndarray:
     """Distances of the source's points, in place, to the reference."""
     return cKDTree(pair.reference.points).query(pair.source.moved(pair.ref_from_src).points)[0]
+
+
+def box(size=(1.0, 1.0, 1.0), at=(0.0, 0.0, 0.0)):
+    """A closed box of twelve triangles."""
+    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    faces = np.array([t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))])
+    return Geometry(corners * size + at, faces=faces, name="box")

@@ -1,32 +1,24 @@
-"""The official formats, from small files that are made here in their image."""
+"""Scans of rooms and streets: their formats from small files, splits and overlap on real ones."""
 
-import os
 import pickle
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy.spatial import cKDTree
 
 from bitr.data import dataset
-from bitr.data.fragments import merge
 from bitr.data.poses import inverse, random_pose
-from bitr.data.scan_formats import back_project, read_depth_scene, read_fragment
-from bitr.data.scans import indoor_scenes
-from bitr.data.shapenet import AIRPLANE, CAR, MOTORBIKE, shapenet_models
-from bitr.data.storage import SPLITS, split_by_hash
+from bitr.data.scan_formats import Scan, back_project, read_depth_scene, read_fragment
+from bitr.data.scans import indoor_scenes, outdoor_sequences, outdoor_split, pairs_of_low_overlap
+from bitr.data.storage import SPLITS, frozen_splits
 from bitr.errors import InputError
-from bitr.io import Geometry, write
+from bitr.io import Geometry
 from tests.data.cases import gaps
-
-
-def box(size=(1.0, 1.0, 1.0), at=(0.0, 0.0, 0.0)):
-    """A closed box of twelve triangles."""
-    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
-    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
-    faces = np.array([t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))])
-    return Geometry(corners * size + at, faces=faces, name="box")
 
 
 def room(n, rng):
@@ -38,126 +30,6 @@ def room(n, rng):
 
 def pose_text(pose):
     return "\n".join(" ".join(f"{x:.8f}" for x in row) for row in pose)
-
-
-# ShapeNetCore
-
-
-@pytest.fixture
-def shapenet(tmp_path):
-    for synset, size in ((AIRPLANE, (1, 0.3, 2)), (CAR, (0.5, 0.4, 1)), (MOTORBIKE, (0.2, 0.5, 1))):
-        for i in range(12):
-            models = tmp_path / "shapenet" / synset / f"model{i}" / "models"
-            models.mkdir(parents=True)
-            write(models / "model_normalized.obj", box(size, (0, 0, i)))
-    return tmp_path
-
-
-@pytest.mark.parametrize(("name", "points"), [("airplane", 717), ("car-motorbike", 1024)])
-def test_shapenet_folders(shapenet, name, points):
-    found = {split: [pair.id for pair in dataset(name, split, shapenet)] for split in ("train",)}
-    assert found["train"]
-    pair = dataset(name, "train", shapenet)[0]
-    assert len(pair.source.points) == points
-    assert all(split_by_hash(id) == "train" for id in found["train"] if name == "airplane")
-
-
-def test_shapenets_own_splits_go_first(shapenet):
-    rows = [f"{i},{AIRPLANE},{AIRPLANE},model{i},{SPLITS[i % 3]}" for i in range(12)]
-    (shapenet / "shapenet" / "all.csv").write_text(
-        "id,synsetId,subSynsetId,modelId,split\n" + "\n".join(rows)
-    )
-    found = dataset("airplane", "val", shapenet)
-    assert {pair.id for pair in found} == {f"{AIRPLANE}/model{i}" for i in (1, 4, 7, 10)}
-    (shapenet / "shapenet" / "all.csv").write_text("id,name\n")
-    with pytest.raises(InputError, match="expected synsetId, modelId and split"):
-        dataset("airplane", "val", shapenet)
-
-
-def test_shapes_of_version_2_are_turned_to_face_x(shapenet):
-    """In version 2 the front is at −z: the car, 1 long in z and 0.5 wide in x, becomes long in x."""
-    car = next(shapenet_models(shapenet, CAR)).load()
-    extent = np.ptp(car.points, axis=0)
-    np.testing.assert_allclose(extent / extent[0], (1, 0.4, 0.5), atol=1e-12)
-    assert np.linalg.norm(car.points, axis=1).max() == pytest.approx(1)
-    (shapenet / "ShapeNetCore.v1" / CAR / "one").mkdir(parents=True)
-    os.rename(shapenet / "shapenet", shapenet / "other")
-    write(shapenet / "ShapeNetCore.v1" / CAR / "one" / "model.obj", box((0.5, 0.4, 1)))
-    old = next(shapenet_models(shapenet, CAR)).load()
-    np.testing.assert_allclose(
-        np.ptp(old.points, axis=0) / np.ptp(old.points[:, 2]), (0.5, 0.4, 1), atol=1e-12
-    )
-
-
-def test_genuine_shapenet_files_are_read(real_data, tmp_path):
-    mug = real_data / "shapenet_modelnet_samples/shapenet_03797390_mug_ea127b5b.obj"
-    models = tmp_path / "shapenet" / AIRPLANE / "a mug" / "models"
-    models.mkdir(parents=True)
-    (models / "model_normalized.obj").symlink_to(mug)
-    loaded = next(shapenet_models(tmp_path, AIRPLANE)).load()
-    assert loaded.faces is not None
-    assert len(loaded.points) > 1000
-
-
-# Breaking Bad
-
-
-@pytest.mark.parametrize("suffix", ["obj", "glb"])
-def test_breaking_bad_folders(tmp_path, suffix):
-    """Boxes that were cut in two: the fragments meet where they were cut."""
-    for i in range(12):
-        folder = tmp_path / "breaking_bad/everyday/WineBottle" / f"shape{i}" / "fractured_0"
-        folder.mkdir(parents=True)
-        write(folder / f"piece_0.{suffix}", box((0.3, 0.3, 0.2)))
-        write(folder / f"piece_1.{suffix}", box((0.3, 0.3, 0.6), (0, 0, 0.2)))
-        three = folder.with_name("fractured_1")
-        three.mkdir()
-        for k in range(3):
-            write(three / f"piece_{k}.{suffix}", box((0.3, 0.3, 0.2), (0, 0, 0.2 * k)))
-    pairs = dataset("winebottle", "train", tmp_path)
-    assert all(split_by_hash(pair.id.split("/")[0]) == "train" for pair in pairs)
-    pair = pairs[0]
-    assert pair.id.endswith("fractured_0/native/0+1")  # only those in two pieces
-    assert (gaps(pair) < 0.02).mean() > 0.15  # the cut is a sixth of the small box's surface or more
-    assert 700 < len(pair.source.points) + len(pair.reference.points) < 5000
-    assert np.isclose(np.linalg.norm(pair.source.normals, axis=1), 1).all()
-
-
-def test_surfaces_of_fragments_are_stored_and_the_same_when_read_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for i in range(4):
-        folder = tmp_path / "data/breaking_bad/everyday/WineBottle" / f"shape{i}" / "fractured_0"
-        folder.mkdir(parents=True)
-        write(folder / "piece_0.ply", box((0.3, 0.3, 0.2)))
-        write(folder / "piece_1.ply", box((0.3, 0.3, 0.6), (0, 0, 0.2)))
-    made = dataset("winebottle", "train", tmp_path / "data")[0]
-    files = list((tmp_path / "cache").rglob("*.npz"))
-    assert files
-    again = dataset("winebottle", "train", tmp_path / "data")[0]
-    assert np.array_equal(again.source.points, made.source.points)
-    assert np.array_equal(again.source.normals, made.source.normals)
-    for file in files:
-        file.write_bytes(b"not an archive")  # is made anew
-    again = dataset("winebottle", "train", tmp_path / "data")[0]
-    assert np.array_equal(again.source.points, made.source.points)
-
-
-def test_coincident_faces_are_dropped_when_pieces_are_merged():
-    left, right = box(), box(at=(1, 0, 0))
-    whole = merge([left, right], "two boxes")
-    assert len(whole.faces) == 20  # of 24, the four of the common side are inside
-    assert len(whole.points) == 12
-    with pytest.raises(InputError, match="every face is there twice"):
-        merge([left, left], "the same box twice")
-    with pytest.raises(InputError, match="expected a mesh"):
-        merge([Geometry(left.points)], "points")
-
-
-def test_an_index_without_its_meshes_is_named(tmp_path):
-    (tmp_path / "breaking_bad").mkdir()
-    (tmp_path / "breaking_bad/winebottle_index.json").write_text("[]")
-    with pytest.raises(InputError, match=r"winebottle_meshes\.npz: no such file"):
-        dataset("winebottle", root=tmp_path)
 
 
 # 3DMatch's fragments
@@ -233,7 +105,8 @@ def test_a_fragment_without_its_pose_is_named(tmp_path):
         dataset("indoor", "test", tmp_path)
 
 
-# Depth images
+# depth images
+
 
 CAMERA = np.array([[60.0, 0, 32], [0, 60, 24], [0, 0, 1]])
 
@@ -310,7 +183,7 @@ def test_damaged_depth_is_named(depth_scene):
         read_depth_scene(sequence.parent)
 
 
-# Laser scans
+# laser scans
 
 
 def landscape(pose, rng, n=20_000):
@@ -398,26 +271,61 @@ def test_kitti_folders(tmp_path, where):
         dataset("outdoor", "train", tmp_path)
 
 
-# npz files
+# pairs of scans
 
 
-def test_npz_files_that_do_not_fit_are_named(tmp_path):
-    (tmp_path / "airplane").mkdir()
-    path = tmp_path / "airplane/a.npz"
-    for arrays, says in (
-        ({"points": np.zeros((2, 9, 3))}, "holds no names"),
-        ({"points": np.zeros((2, 9)), "names": ["a", "b"]}, "expected \\(2, n, 3\\)"),
-        ({"points": np.zeros((3, 9, 3)), "names": ["a", "b"]}, "expected \\(2, n, 3\\)"),
-        ({"points": np.zeros((1, 9, 3)), "names": np.array([object()])}, "damaged or not an npz"),
-    ):
-        np.savez(path, **arrays)
-        with pytest.raises(InputError, match=says):
-            dataset("airplane", "train", tmp_path)
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(InputError, match="damaged or not an npz"):
-        dataset("airplane", "train", tmp_path)
-    (tmp_path / "outdoor_lidar").mkdir()
-    arrays = {"points": np.zeros((9, 3)), "offsets": [0, 5], "poses": np.eye(4)[None], "ids": [3]}
-    np.savez(tmp_path / "outdoor_lidar/x_grid1.npz", **arrays)
-    with pytest.raises(InputError, match="do not fit together"):
-        dataset("outdoor", "train", tmp_path)
+def test_red_kitchen_is_the_papers_test_set_and_nothing_else(real_data):
+    test = dataset("indoor", "test", real_data)
+    assert len(test) == 59
+    assert {test.make.pairs[i].place for i in range(59)} == {"7-scenes-redkitchen"}
+    for split in ("train", "val"):
+        places = {pair.place for pair in dataset("indoor", split, real_data).make.pairs}
+        assert not any("kitchen" in place for place in places)
+
+
+def test_no_scan_is_in_two_splits(real_data):
+    scans = outdoor_sequences(real_data)
+    numbers = {
+        s: {(p, scan.number) for p, found in outdoor_split(scans, s).items() for scan in found}
+        for s in SPLITS
+    }
+    assert all(not numbers[a] & numbers[b] for a, b in combinations(SPLITS, 2))
+    listed = {f"{place}/{n}": s for s in SPLITS for place, n in numbers[s]}
+    assert listed == frozen_splits("outdoor")
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_low_overlap_is_of_the_smaller_fragment_and_not_of_neighbours_only(real_data, split):
+    pairs = dataset("indoor:low", split, real_data)
+    assert len({pairs.make.pairs[i].id for i in range(len(pairs))}) == len(pairs)
+    steps = [pair.reference.number - pair.source.number for pair in pairs.make.pairs]
+    assert min(steps) >= 1
+    assert np.median(steps) > 2
+    for i in range(0, len(pairs), 9):
+        x, y = pairs[i].source.moved(pairs[i].ref_from_src).points, pairs[i].reference.points
+        small, large = (x, y) if len(x) <= len(y) else (y, x)
+        assert 0.09 < np.mean(cKDTree(large).query(small)[0] < 0.2) < 0.31
+
+
+def test_low_overlap_is_found_among_all_pairs_of_a_place():
+    """Strips of 2 m that begin 0.6 m from each other: those 1.8 m apart share 0.2 m, and 0.2 m of reach."""
+    rng = np.random.default_rng(0)
+    scans = []
+    for number in range(6):
+        to_world = random_pose(rng, 1.0)
+        strip = rng.uniform(0, 1, (4000, 3)) * [2.0, 2.0, 0.0] + [0.6 * number, 0, 0]
+        scans.append(
+            Scan(number, partial(Geometry, Geometry(strip).moved(inverse(to_world)).points), to_world)
+        )
+    found = pairs_of_low_overlap({"strip": scans[:4], "other": scans[4:]})
+    assert [pair.id for pair in found] == ["strip/0-3"]
+    assert len(pairs_of_low_overlap({f"place {i:03}": scans[:4] for i in range(102)})) == 100
+
+
+def test_indoor_clouds_are_cropped_in_training_only(real_data):
+    train, val = (dataset("indoor", split, real_data) for split in ("train", "val"))
+    whole = [pair.assembly(0.1) for pair in train.make.pairs[:20]]
+    shares = [len(train[i].source.points) / len(whole[i].source.points) for i in range(20)]
+    assert 0.5 <= min(shares) < 0.7
+    assert 0.8 < max(shares) <= 1
+    assert len(val[0].source.points) == len(val.make.pairs[0].assembly(0.1).source.points)
