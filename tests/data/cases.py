@@ -28,13 +28,13 @@ def pair_of(n: int, rng: np.random.Generator) -> AssemblyPair:
 
 
 def belonging(cloud: Geometry) -> np.ndarray:
-    """Where the points are in the assembled shape."""
+    """Places of the points in the assembled shape."""
     assert cloud.colors is not None
     return cloud.colors - 0.5
 
 
 def answer_error(pair: AssemblyPair) -> float:
-    """How far the source is from its place when the answer is applied; the place is told by the reference."""
+    """Distance of the source from its place after the answer is applied; the reference tells the place."""
     reference_from_shape = fitted(belonging(pair.reference), pair.reference.points)
     place = Geometry(belonging(pair.source)).moved(reference_from_shape).points
     return float(np.abs(pair.source.moved(pair.ref_from_src).points - place).max())

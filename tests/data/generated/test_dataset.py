@@ -37,7 +37,7 @@ def digest(pair: AssemblyPair) -> str:
 
 
 def in_place(pair: AssemblyPair) -> tuple[np.ndarray, np.ndarray]:
-    """How far each point of the moved source is from the reference, and how much the two normals agree."""
+    """Distance of each point of the moved source from the reference, and agreement of the two normals."""
     moved = pair.source.moved(pair.ref_from_src)
     far, nearest = cKDTree(pair.reference.points).query(moved.points)
     return far, np.einsum("ni,ni->n", moved.normals, pair.reference.normals[nearest])

@@ -24,7 +24,7 @@ def mesh_of(surface):
 
 
 def depth_in(pieces, points):
-    """How deep each point is in the piece that it is deepest in; below 0 for points outside of all."""
+    """Depth of each point in the piece that it is deepest in; below 0 for points outside of all."""
     equations = [ConvexHull(piece).equations for piece in pieces]
     return np.max([-(points @ e[:, :3].T + e[:, 3]).max(axis=1) for e in equations], axis=0)
 
