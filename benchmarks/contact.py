@@ -19,11 +19,11 @@ from unittest.mock import patch
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bitr.data import data_root
 from bitr.data.generated import ShapesConfig, shapes
-from bitr.data.generated.cache import FIRST, ShapeCache, cache_folder
-from bitr.data.poses import acted, pose
-from bitr.data.root import data_root
-from bitr.data.sim.dataset import scene_of, sim_pairs
+from bitr.data.generated.fracture import FIRST, ShapeCache, cache_folder
+from bitr.data.poses import move_points, pose
+from bitr.data.sim import scene_of, sim_pairs
 from bitr.io import Geometry, as_points
 from bitr.refine.contact import correction, separate
 from bitr.testing import cloud_size
@@ -46,7 +46,7 @@ class Case:
     def start(self, shift: float, degrees: float, rng: np.random.Generator) -> np.ndarray:
         axis, way = (v / np.linalg.norm(v) for v in rng.normal(size=(2, 3)))
         turn = Rotation.from_rotvec(np.radians(degrees) * axis).as_matrix()
-        center = acted(self.truth, self.points).mean(0)
+        center = move_points(self.truth, self.points).mean(0)
         return pose(turn, center - turn @ center + shift * self.size * way) @ self.truth
 
     @property
@@ -59,7 +59,7 @@ class Case:
 
     def off(self, ref_from_src: np.ndarray) -> float:
         """Root mean square distance of the source's points from their place, over its size."""
-        gap = acted(ref_from_src, self.points) - acted(self.truth, self.points)
+        gap = move_points(ref_from_src, self.points) - move_points(self.truth, self.points)
         return float(np.sqrt(np.square(gap).sum(1).mean())) / self.size
 
 

@@ -17,10 +17,9 @@ import numpy as np
 import torch
 from scipy.spatial.transform import Rotation
 
-from bitr.data import AssemblyPair, dataset
+from bitr.data import AssemblyPair, data_root, dataset
 from bitr.data.generated import ShapesConfig, shapes
 from bitr.data.poses import inverse, pose
-from bitr.data.root import data_root
 from bitr.groups import Rigid
 from bitr.refine import REFINEMENTS, Refinement, one_sided_icp
 from bitr.testing import Laws, as_rigid, cloud_size, pose_gap, worst

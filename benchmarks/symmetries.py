@@ -17,10 +17,8 @@ import torch
 from tests.hypotheses.shapes import BOTTLE, CYLINDER, SOLIDS, ball, on_hull, turned
 
 from bitr.cli.demo import REFERENCE, SOURCE
-from bitr.data import bumpy_shape, cut, dataset
-from bitr.data.jug import jug
+from bitr.data import bumpy_shape, cut, data_root, dataset, jug
 from bitr.data.piece import as_piece
-from bitr.data.root import data_root
 from bitr.hypotheses import Symmetries, symmetries
 from bitr.hypotheses.turning import angles
 from bitr.io import Geometry, farthest_points, read

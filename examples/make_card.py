@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from bitr.data.registry import info
+from bitr.data import info
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "bitr" / "weights"
 

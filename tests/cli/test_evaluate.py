@@ -12,8 +12,8 @@ from scipy.spatial.transform import Rotation
 from bitr.assembly.assemble import Settings
 from bitr.assembly.network import with_verifier
 from bitr.cli import evaluate_job, main
+from bitr.data.own import write_pairs
 from bitr.data.poses import pose
-from bitr.data.write import write_pairs
 from bitr.evaluation.evaluate import evaluate as evaluate_method
 from bitr.evaluation.method import Method
 from bitr.evaluation.report import Repeated

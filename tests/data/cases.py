@@ -28,13 +28,13 @@ def pair_of(n: int, rng: np.random.Generator) -> AssemblyPair:
 
 
 def belonging(cloud: Geometry) -> np.ndarray:
-    """Where the points are in the assembled shape."""
+    """Places of the points in the assembled shape."""
     assert cloud.colors is not None
     return cloud.colors - 0.5
 
 
 def answer_error(pair: AssemblyPair) -> float:
-    """How far the source is from its place when the answer is applied; the place is told by the reference."""
+    """Distance of the source from its place after the answer is applied; the reference tells the place."""
     reference_from_shape = fitted(belonging(pair.reference), pair.reference.points)
     place = Geometry(belonging(pair.source)).moved(reference_from_shape).points
     return float(np.abs(pair.source.moved(pair.ref_from_src).points - place).max())
@@ -52,3 +52,11 @@ def fitted(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def gaps(pair: AssemblyPair) -> np.ndarray:
     """Distances of the source's points, in place, to the reference."""
     return cKDTree(pair.reference.points).query(pair.source.moved(pair.ref_from_src).points)[0]
+
+
+def box(size=(1.0, 1.0, 1.0), at=(0.0, 0.0, 0.0)):
+    """A closed box of twelve triangles."""
+    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    faces = np.array([t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))])
+    return Geometry(corners * size + at, faces=faces, name="box")

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from bitr.cli.data import app
 from bitr.data import DatasetInfo, dataset, registry
-from bitr.data.pairs import Pairs
-from bitr.data.splits import SPLITS
+from bitr.data.own import write_pairs
+from bitr.data.pair import Pairs
 from bitr.data.stats import overlap, split_stats
+from bitr.data.storage import SPLITS
 from bitr.data.transforms import assembled, move_randomly
-from bitr.data.write import write_pairs
 from bitr.errors import InputError
 from bitr.io import Geometry
 from tests.data.cases import pair_of, shape
@@ -41,7 +41,7 @@ def generated(monkeypatch):
         lambda root: True,
         lambda split, root, seed: Pairs("made-up", split, seed, make, range(20)),
     )
-    monkeypatch.setattr(registry, "HOMES", {"made-up": ("tests", "made"), "bunny": registry.HOMES["bunny"]})
+    monkeypatch.setattr(registry, "TABLE", {"made-up": {}, "bunny": registry.TABLE["bunny"]})
     real = registry.info
     monkeypatch.setattr(registry, "info", lambda name: here if name == "made-up" else real(name))
     monkeypatch.setattr("bitr.cli.data_files.info", registry.info)

@@ -1,32 +1,18 @@
-"""The data sets of the paper on real files: counts, splits, and answers checked by how the pieces meet."""
+"""All data sets of the paper on real files: counts, answers checked by how the pieces meet, damaged files."""
 
-import json
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
 
 from bitr.data import dataset, datasets
-from bitr.data.airplane import airplanes
-from bitr.data.formats.breaking_bad import merge
-from bitr.data.fragments import CLASSES, fractures
-from bitr.data.indoor import pairs_of_low_overlap
-from bitr.data.outdoor import of_split, sequences
-from bitr.data.poses import inverse, random_pose
-from bitr.data.scans import InMemory, Scan
-from bitr.data.splits import SPLITS, frozen_splits, split_by_hash, split_of
-from bitr.data.stats import overlap
+from bitr.data.poses import random_pose
+from bitr.data.storage import SPLITS, split_by_hash, split_of
 from bitr.data.transforms import move
-from bitr.data.vehicles import vehicles
-from bitr.io import Geometry, farthest_points
-from tests.data.cases import fitted, gaps
+from bitr.errors import InputError
+from tests.data.cases import gaps
 
-ALIKE = (("D00544", "D00594", "m1479"), ("D00886", "m1482"), ("D00021", "m1480"), ("D00224", "D00269"))
-"""Motorbikes that are nearly the same."""
 COUNTS = {
     "bunny": (1000, 100, 100),
     "airplane": (260, 30, 42),
@@ -56,29 +42,6 @@ def test_counts(real_data, name):
     assert tuple(len(dataset(name, split, real_data)) for split in SPLITS) == COUNTS[name]
 
 
-def test_red_kitchen_is_the_papers_test_set_and_nothing_else(real_data):
-    test = dataset("indoor", "test", real_data)
-    assert len(test) == 59
-    assert {test.make.pairs[i].place for i in range(59)} == {"7-scenes-redkitchen"}
-    for split in ("train", "val"):
-        places = {pair.place for pair in dataset("indoor", split, real_data).make.pairs}
-        assert not any("kitchen" in place for place in places)
-
-
-def test_wine_bottles_give_165_pairs_on_10_shapes(real_data):
-    found = fractures("winebottle", real_data)
-    assert len(found) == len({f.id for f in found}) == 165
-    assert len({f.shape for f in found}) == 10
-    assert sum(f.native for f in found) == 9  # one bottle broke into nearly the whole and a chip
-
-
-def test_all_bottles_train_but_only_wine_bottles_are_tested(real_data):
-    shapes = {s: {f.shape for f in dataset("winebottle:all", s, real_data).make.fractures} for s in SPLITS}
-    assert shapes["test"] == {f.shape for f in dataset("winebottle", "test", real_data).make.fractures}
-    assert shapes["train"] > {f.shape for f in dataset("winebottle", "train", real_data).make.fractures}
-    assert all(not shapes[a] & shapes[b] for a, b in combinations(SPLITS, 2))
-
-
 @pytest.mark.parametrize("name", sorted(p for p in COUNTS if p != "bunny"))
 def test_items_depend_on_their_name_split_seed_and_number_alone(real_data, name):
     pairs = dataset(name, "val", real_data, seed=3)
@@ -90,41 +53,6 @@ def test_items_depend_on_their_name_split_seed_and_number_alone(real_data, name)
     assert pairs[-1].id == pairs[len(pairs) - 1].id
     with pytest.raises(IndexError):
         pairs[len(pairs)]
-
-
-def test_no_shape_or_near_duplicate_is_in_two_splits(real_data):
-    groups = json.loads((real_data / "airplane/near_duplicate_groups.json").read_text())
-    shapes = airplanes(real_data)
-    assert groups.keys() == shapes.keys() == frozen_splits("airplane").keys()
-    by_split = {s: {groups[id] for id in shapes if split_of("airplane", id) == s} for s in SPLITS}
-    assert all(not by_split[a] & by_split[b] for a, b in combinations(SPLITS, 2))
-    assert vehicles(real_data).keys() == frozen_splits("car-motorbike").keys()
-    for alike in (
-        ("D00544", "D00594", "m1479"),
-        ("D00886", "m1482"),
-        ("D00021", "m1480"),
-        ("D00224", "D00269"),
-    ):
-        assert len({split_of("car-motorbike", f"motorbike/{name}") for name in alike}) == 1
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_no_bottle_is_in_two_splits_of_any_class(real_data, name):
-    of_class = {f.shape: split_of(name, f.shape) for f in fractures(name, real_data)}
-    assert of_class == frozen_splits(name)
-    for other in CLASSES:
-        for shape, split in frozen_splits(other).items():
-            assert of_class.get(shape, split) == split
-
-
-def test_no_scan_is_in_two_splits(real_data):
-    scans = sequences(real_data)
-    numbers = {
-        s: {(p, scan.number) for p, found in of_split(scans, s).items() for scan in found} for s in SPLITS
-    }
-    assert all(not numbers[a] & numbers[b] for a, b in combinations(SPLITS, 2))
-    listed = {f"{place}/{n}": s for s in SPLITS for place, n in numbers[s]}
-    assert listed == frozen_splits("outdoor")
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -141,62 +69,6 @@ def test_overlapping_pairs_meet_in_their_place(real_data, name, reach, split):
     assert np.median(wrong) > 1.5 * np.median(right)
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_low_overlap_is_of_the_smaller_fragment_and_not_of_neighbours_only(real_data, split):
-    pairs = dataset("indoor:low", split, real_data)
-    assert len({pairs.make.pairs[i].id for i in range(len(pairs))}) == len(pairs)
-    steps = [pair.reference.number - pair.source.number for pair in pairs.make.pairs]
-    assert min(steps) >= 1
-    assert np.median(steps) > 2
-    for i in range(0, len(pairs), 9):
-        x, y = pairs[i].source.moved(pairs[i].ref_from_src).points, pairs[i].reference.points
-        small, large = (x, y) if len(x) <= len(y) else (y, x)
-        assert 0.09 < np.mean(cKDTree(large).query(small)[0] < 0.2) < 0.31
-
-
-def test_low_overlap_is_found_among_all_pairs_of_a_place():
-    """Strips of 2 m that begin 0.6 m from each other: those 1.8 m apart share 0.2 m, and 0.2 m of reach."""
-    rng = np.random.default_rng(0)
-    scans = []
-    for number in range(6):
-        to_world = random_pose(rng, 1.0)
-        strip = rng.uniform(0, 1, (4000, 3)) * [2.0, 2.0, 0.0] + [0.6 * number, 0, 0]
-        scans.append(Scan(number, InMemory(Geometry(strip).moved(inverse(to_world))), to_world))
-    found = pairs_of_low_overlap({"strip": scans[:4], "other": scans[4:]})
-    assert [pair.id for pair in found] == ["strip/0-3"]
-    assert len(pairs_of_low_overlap({f"place {i:03}": scans[:4] for i in range(102)})) == 100
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_fragments_touch_in_their_place(real_data, name):
-    """The surfaces of a break meet: some points of the source are as close to the reference as its own."""
-    for i in (0, 5, 10):
-        distances = gaps(dataset(name, "test", real_data)[i])
-        assert (distances < 0.02).sum() > 5
-        assert distances.max() > 0.05  # but most are elsewhere
-
-
-def test_merged_fragments_are_closed_surfaces_that_fill_the_bottle(real_data):
-    def volume(mesh):
-        a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
-        return float(np.einsum("ni,ni->n", a, np.cross(b, c)).sum()) / 6
-
-    shapes = {}
-    for fracture in fractures("winebottle", real_data)[:14]:
-        sides = fracture.load()
-        for mesh in sides:
-            edges = np.sort(
-                np.concatenate([mesh.faces[:, [0, 1]], mesh.faces[:, [1, 2]], mesh.faces[:, [2, 0]]])
-            )
-            _, counts = np.unique(edges, axis=0, return_counts=True)
-            assert (counts % 2 == 0).all()
-        whole = merge(sides, fracture.id)
-        assert volume(whole) == pytest.approx(sum(map(volume, sides)), rel=1e-6)
-        shapes.setdefault(fracture.shape, []).append(volume(whole))
-    for volumes in shapes.values():
-        assert max(volumes) / min(volumes) < 1.03  # chips that the index leaves out
-
-
 def test_bunny_is_cut_as_the_paper_says(real_data):
     pair = dataset("bunny", "test", real_data)[0]
     assert (len(pair.source.points), len(pair.reference.points)) == (674, 1574)  # 30 and 70% of 2048 + 200
@@ -205,58 +77,6 @@ def test_bunny_is_cut_as_the_paper_says(real_data):
     rows = np.concatenate([sign * np.concatenate([x, y]), sign], axis=1)
     found = linprog(np.zeros(4), A_ub=rows, b_ub=np.full(len(rows), -1e-9), bounds=[(None, None)] * 4)
     assert found.success  # a plane lies between them
-
-
-def test_the_car_stands_to_the_right_of_the_motorbike_and_heads_the_same_way(real_data):
-    """The motion from the stored car to its place beside the stored motorbike is a shift by [0, 0, 1]."""
-    pairs = dataset("car-motorbike", "test", real_data)
-    shapes = vehicles(real_data)
-    car, bike = pairs[7].id.split("+")
-    before = [
-        at(shapes[name](), cloud) for name, cloud in ((car, pairs[7].source), (bike, pairs[7].reference))
-    ]
-    in_place = inverse(before[1]) @ pairs[7].ref_from_src @ before[0]
-    np.testing.assert_allclose(in_place, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]], atol=1e-6)
-
-
-def at(shape, cloud):
-    """The motion that took the stored shape to the cloud, by the three points farthest from each other.
-
-    The cloud has a quarter of the shape's points; those that were drawn are found by all their distances.
-    """
-    far = farthest_points(cloud.points, 3)
-    wanted = cdist(cloud.points[far], cloud.points[far])
-    among = cdist(shape.points, shape.points)
-    for i, j in np.argwhere(np.abs(among - wanted[0, 1]) < 1e-6):
-        last = np.flatnonzero(
-            (np.abs(among[i] - wanted[0, 2]) < 1e-6) & (np.abs(among[j] - wanted[1, 2]) < 1e-6)
-        )
-        for k in last:
-            motion = fitted(shape.points[[i, j, k]], cloud.points[far])
-            if cKDTree(shape.moved(motion).points).query(cloud.points)[0].max() < 1e-5:
-                return motion
-    raise AssertionError("the cloud is not drawn from the shape")
-
-
-def test_airplanes_keep_the_share_that_is_asked_for(real_data):
-    for keep in (0.7, 0.5, 0.3):
-        pair = dataset(f"airplane:{keep}", "test", real_data)[0]
-        assert len(pair.source.points) == len(pair.reference.points) == round(keep * 1024)
-        assert pair.source.normals is not None
-    shares = [
-        np.mean([overlap(dataset(f"airplane:{k}", "test", real_data)[i]) for i in range(9)])
-        for k in (0.7, 0.3)
-    ]
-    assert shares[0] > shares[1] + 0.2
-
-
-def test_indoor_clouds_are_cropped_in_training_only(real_data):
-    train, val = (dataset("indoor", split, real_data) for split in ("train", "val"))
-    whole = [pair.assembly(0.1) for pair in train.make.pairs[:20]]
-    shares = [len(train[i].source.points) / len(whole[i].source.points) for i in range(20)]
-    assert 0.5 <= min(shares) < 0.7
-    assert 0.8 < max(shares) <= 1
-    assert len(val[0].source.points) == len(val.make.pairs[0].assembly(0.1).source.points)
 
 
 def test_every_info_says_what_a_list_needs():
@@ -274,3 +94,25 @@ def test_ids_that_are_not_listed_are_split_by_their_hash():
     shares = [found.count(split) / 5000 for split in SPLITS]
     np.testing.assert_allclose(shares, (0.8, 0.1, 0.1), atol=0.02)
     assert split_of("airplane", "shape 1") == found[1]
+
+
+def test_npz_files_that_do_not_fit_are_named(tmp_path):
+    (tmp_path / "airplane").mkdir()
+    path = tmp_path / "airplane/a.npz"
+    for arrays, says in (
+        ({"points": np.zeros((2, 9, 3))}, "holds no names"),
+        ({"points": np.zeros((2, 9)), "names": ["a", "b"]}, "expected \\(2, n, 3\\)"),
+        ({"points": np.zeros((3, 9, 3)), "names": ["a", "b"]}, "expected \\(2, n, 3\\)"),
+        ({"points": np.zeros((1, 9, 3)), "names": np.array([object()])}, "damaged or not an npz"),
+    ):
+        np.savez(path, **arrays)
+        with pytest.raises(InputError, match=says):
+            dataset("airplane", "train", tmp_path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="damaged or not an npz"):
+        dataset("airplane", "train", tmp_path)
+    (tmp_path / "outdoor_lidar").mkdir()
+    arrays = {"points": np.zeros((9, 3)), "offsets": [0, 5], "poses": np.eye(4)[None], "ids": [3]}
+    np.savez(tmp_path / "outdoor_lidar/x_grid1.npz", **arrays)
+    with pytest.raises(InputError, match="do not fit together"):
+        dataset("outdoor", "train", tmp_path)

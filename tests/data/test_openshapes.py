@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from bitr.data import dataset
+from bitr.data import dataset, info
 from bitr.data.openshapes import family, label, read_openshapes
-from bitr.data.registry import info
-from bitr.data.splits import SPLITS, frozen_splits, split_of
+from bitr.data.storage import SPLITS, frozen_splits, split_of
 from bitr.errors import InputError
 from tests.data.cases import gaps
 

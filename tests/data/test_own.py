@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from bitr.data import dataset
-from bitr.data.own import listed_pairs
+from bitr.data.own import listed_pairs, write_pairs
 from bitr.data.poses import random_pose
-from bitr.data.write import write_pairs
 from bitr.errors import InputError
 from bitr.io import write
 from tests.data.cases import answer_error, pair_of

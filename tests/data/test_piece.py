@@ -1,4 +1,4 @@
-"""What becomes of a cloud or mesh before the model and the refinement see it."""
+"""Clouds and meshes as the model and the refinement see them."""
 
 from dataclasses import replace
 

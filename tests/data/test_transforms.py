@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bitr.data.poses import inverse, nearest_pose, pose_of_numbers, random_pose
 from bitr.data.transforms import (
     add_outliers,
+    apply_warp,
     assembled,
     both,
     crop,
@@ -29,7 +30,6 @@ from bitr.data.transforms import (
     thin,
     to_unit_sphere,
     two_samples,
-    warped,
     with_normals,
 )
 from bitr.errors import InputError
@@ -390,7 +390,7 @@ def test_warped_pair_is_the_warped_whole(seed):
     rng = generator(seed)
     pair = move_randomly(pair_of(30, rng), rng)
     warp = random_warp(pair, 0.4, rng)
-    made = warped(pair, warp)
+    made = apply_warp(pair, warp)
     r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
     np.testing.assert_allclose(made.source.points @ r.T + t, warp(pair.source.points @ r.T + t), atol=TIGHT)
     np.testing.assert_allclose(made.reference.points, warp(pair.reference.points), atol=TIGHT)
@@ -415,7 +415,7 @@ def test_normals_of_a_warped_plane_stay_normal():
     piece = Geometry(flat, normals=np.tile([0.0, 0, 1], (50, 1)))
     pair = move_randomly(assembled(piece, piece, "plane"), rng)
     warp = random_warp(pair, 0.5, rng)
-    made = warped(pair, warp)
+    made = apply_warp(pair, warp)
     for side, before, g in (
         ("source", pair.source, pair.ref_from_src),
         ("reference", pair.reference, np.eye(4)),

@@ -5,10 +5,10 @@ import pytest
 
 from bitr.data import dataset
 from bitr.data.openshapes import family
-from bitr.data.splits import SPLITS, split_by_hash
+from bitr.data.own import write_pairs
+from bitr.data.storage import SPLITS, split_by_hash
 from bitr.data.transforms import move
 from bitr.data.unrelated import KINDS, RATIO
-from bitr.data.write import write_pairs
 from bitr.errors import InputError
 from bitr.evaluation.right import is_right
 from tests.data.cases import pair_of

@@ -13,8 +13,8 @@ from bitr.app.manifest import read_manifest
 from bitr.assembly.assemble import Settings
 from bitr.assembly.network import Network
 from bitr.data import dataset
+from bitr.data.own import write_pairs
 from bitr.data.poses import pose
-from bitr.data.write import write_pairs
 from bitr.errors import InputError
 from bitr.evaluation.predictions import NUMBERS, evaluate_predictions, read_predictions
 from tests.app.cases import untrained

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bitr.data.poses import acted, inverse, pose, random_pose
+from bitr.data.poses import inverse, move_points, pose, random_pose
 from bitr.hypotheses import Nearness, Orbit
 from bitr.hypotheses.turning import angles
 from tests.hypotheses.shapes import SOLIDS, cyclic, solid
@@ -85,11 +85,11 @@ def test_moving_swapping_and_scaling_the_pieces_changes_no_gap():
     expected = nearness().gaps(a[None], b)[0]
     assert Nearness.of(Y, X).gaps(inverse(a)[None], inverse(b))[0] == pytest.approx(expected)
     moved = [g2 @ g @ inverse(g1) for g in (a, b)]
-    elsewhere = Nearness.of(acted(g1, X), acted(g2, Y))
+    elsewhere = Nearness.of(move_points(g1, X), move_points(g2, Y))
     assert elsewhere.gaps(moved[0][None], moved[1])[0] == pytest.approx(expected)
     for g in moved:
         g[:3, 3] *= 1e50
-    larger = Nearness.of(1e50 * acted(g1, X), 1e50 * acted(g2, Y))
+    larger = Nearness.of(1e50 * move_points(g1, X), 1e50 * move_points(g2, Y))
     assert larger.gaps(moved[0][None], moved[1])[0] == pytest.approx(expected)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from bitr.data import AssemblyPair
-from bitr.data.poses import acted, pose, turn_about
+from bitr.data.poses import move_points, pose, turn_about
 from bitr.data.transforms import assembled, move, move_randomly
 from bitr.evaluation.right import is_right
 from bitr.hypotheses import with_symmetry
@@ -38,7 +38,7 @@ def off_by(pair: AssemblyPair) -> float:
     """How far, at most, the symmetries move the source away from itself, or the reference from itself."""
     assert pair.symmetry is not None
     tree = cKDTree(np.concatenate([pair.source.moved(pair.ref_from_src).points, pair.reference.points]))
-    places = [acted(pair.ref_from_src @ s, pair.source.points) for s in pair.symmetry]
+    places = [move_points(pair.ref_from_src @ s, pair.source.points) for s in pair.symmetry]
     return max(float(tree.query(moved)[0].mean()) for moved in places)
 
 
@@ -63,7 +63,7 @@ def test_a_vase_cut_along_or_aslant_has_one_answer(normal, at):
     np.testing.assert_array_equal(pair.symmetry, np.eye(4)[None])
     assert is_right(pair, pair.ref_from_src)
     src_from_vase = fitted(points[points @ np.array(normal) < at], pair.source.points)
-    axis = acted(src_from_vase, np.array([[0, 0, 0.0], [0, 0, 1.0]]))
+    axis = move_points(src_from_vase, np.array([[0, 0, 0.0], [0, 0, 1.0]]))
     assert not is_right(pair, pair.ref_from_src @ turn_about(axis, np.radians(60)))
 
 

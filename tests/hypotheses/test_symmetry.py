@@ -4,9 +4,8 @@ import torch
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from bitr.data import bumpy_shape, cut
-from bitr.data.jug import jug
-from bitr.data.poses import acted, random_pose
+from bitr.data import bumpy_shape, cut, jug
+from bitr.data.poses import move_points, random_pose
 from bitr.hypotheses import described, symmetries
 from bitr.hypotheses.turning import angles, nearest
 from bitr.io import farthest_points
@@ -57,7 +56,7 @@ def test_a_symmetry_takes_the_surface_onto_itself(name):
     planes, far = ConvexHull(SOLIDS[name][0]).equations, np.array([10.0, -5, 3])
     cloud = solid(name, 3) + far
     for motion in symmetries(cloud).motions:
-        moved = acted(motion, cloud) - far
+        moved = move_points(motion, cloud) - far
         off = (moved @ planes[:, :3].T + planes[:, 3]).max(1)  # of the face that is nearest
         assert np.sqrt(np.mean(off**2)) < 0.05
 
@@ -85,7 +84,7 @@ def test_a_cylinder_can_be_turned_over_too(seed):
     assert len(listed) == 32
     upside_down = listed[listed[:, 2, 2] < 0]
     assert np.allclose(upside_down @ upside_down, np.eye(4), atol=1e-9)
-    assert np.allclose(acted(upside_down[0], np.array([[0, 0, 0.8]])), [[0, 0, 0.8]], atol=0.05)
+    assert np.allclose(move_points(upside_down[0], np.array([[0, 0, 0.8]])), [[0, 0, 0.8]], atol=0.05)
 
 
 def test_a_ball_can_be_turned_at_will():
@@ -147,7 +146,7 @@ def test_symmetries_move_with_the_cloud(cloud):
     g, factor = random_pose(rng, 5.0), 1000.0
     expected = g @ symmetries(cloud).listed() @ np.linalg.inv(g)
     expected[:, :3, 3] *= factor
-    found = symmetries(factor * acted(g, cloud)[rng.permutation(len(cloud))])
+    found = symmetries(factor * move_points(g, cloud)[rng.permutation(len(cloud))])
     assert same_motions(found.listed(), expected, factor) < 1e-9
 
 

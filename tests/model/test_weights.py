@@ -9,7 +9,7 @@ import pytest
 
 import bitr
 from bitr.assembly.network import Network
-from bitr.data.registry import info
+from bitr.data import info
 from bitr.model.checkpoint import card_of, note_of
 
 FOLDER = Path(str(resources.files("bitr") / "weights"))

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bitr.data import dataset
-from bitr.data.registry import info
+from bitr.data import dataset, info
 from bitr.errors import InputError
 from bitr.training import train
 from bitr.training.config import DataConfig

@@ -10,7 +10,7 @@ from typing import Any
 
 from bitr.assembly.finish import METHODS
 from bitr.assembly.verify import Verifier, shipped_verifier
-from bitr.data.registry import info, is_name
+from bitr.data import info, is_name
 from bitr.errors import InputError
 from bitr.model import BITR, FrozenBITR
 from bitr.model.checkpoint import card_of, find, load, note_of, with_note

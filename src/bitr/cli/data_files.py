@@ -11,12 +11,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColu
 
 from bitr.cli.console import session
 from bitr.cli.text import one_line
-from bitr.data import dataset
-from bitr.data.fetch import fetch
-from bitr.data.registry import info
-from bitr.data.root import VARIABLE, data_root
-from bitr.data.sources import SOURCES
-from bitr.data.write import write_pairs
+from bitr.data import data_root, dataset, info
+from bitr.data.fetch import SOURCES, fetch
+from bitr.data.own import write_pairs
+from bitr.data.storage import VARIABLE
 from bitr.errors import InputError
 from bitr.files import check_target
 from bitr.pictures.sheet import write_sheet

@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bitr.cli.text import one_line
-from bitr.data import DatasetInfo, datasets
-from bitr.data.root import data_root
-from bitr.data.sources import size_on_disk
+from bitr.data import DatasetInfo, data_root, datasets
+from bitr.data.fetch import size_on_disk
 from bitr.data.stats import SplitStats, split_stats
 
 HEAD = "| data set | split | pairs | the paper's count | points: source, reference | overlap (quartiles) | |"

@@ -15,8 +15,7 @@ import numpy as np
 from bitr.assembly.assemble import Settings
 from bitr.assembly.network import Network
 from bitr.cli.console import Counter
-from bitr.data import AssemblyPair, dataset
-from bitr.data.registry import is_name
+from bitr.data import AssemblyPair, dataset, is_name
 from bitr.errors import InputError
 from bitr.evaluation import figures
 from bitr.evaluation.evaluate import Evaluation, evaluate

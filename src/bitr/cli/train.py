@@ -98,7 +98,7 @@ def _train(settings: TrainConfig, folder: Path, resume: bool, quiet: bool) -> di
 
 
 def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
-    from bitr.data.registry import is_name
+    from bitr.data import is_name
 
     curves = _curves(folder, result["data"])
     if as_json:

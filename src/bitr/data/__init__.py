@@ -1,9 +1,20 @@
 """Pairs to assemble: the data sets of the paper, generated ones, and the user's own."""
 
-from bitr.data.info import DatasetInfo
-from bitr.data.jug import jug
-from bitr.data.pair import AssemblyPair
-from bitr.data.registry import dataset, datasets
-from bitr.data.simple import bumpy_shape, cut
+from bitr.data.jugs import bumpy_shape, cut, jug
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.registry import DatasetInfo, dataset, datasets, info, is_name
+from bitr.data.storage import data_root
 
-__all__ = ["AssemblyPair", "DatasetInfo", "bumpy_shape", "cut", "dataset", "datasets", "jug"]
+__all__ = [
+    "AssemblyPair",
+    "DatasetInfo",
+    "Pairs",
+    "bumpy_shape",
+    "cut",
+    "data_root",
+    "dataset",
+    "datasets",
+    "info",
+    "is_name",
+    "jug",
+]

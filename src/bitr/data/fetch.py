@@ -1,25 +1,78 @@
-"""Getting a data set: download, check, unpack."""
+"""Getting a data set: where it comes from, download, check, unpack."""
 
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import re
-from collections.abc import Callable
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 from urllib.parse import urlparse
 
-from bitr.data.archive import unpack
-from bitr.data.sources import SOURCES, Archive
+from bitr.data.registry import TABLE
 from bitr.errors import InputError
 
 CHUNK = 1 << 18
 SECONDS = 30.0
-"""Without a byte for so long, a download counts as interrupted."""
+"""A download counts as interrupted after this long without a byte."""
+DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
+    *(EOFError, NotImplementedError, RuntimeError, OSError),
+)
+"""Exceptions of zipfile, tarfile and their decompressors for damaged, encrypted or unknown content."""
+
 OnBytes = Callable[[int, int | None], None]
-"""Says how many bytes are there, of how many if that is known."""
+"""Called with the number of bytes so far, and the total if it is known."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file to download, and its SHA-256."""
+
+    url: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Origin of a data set."""
+
+    folders: tuple[str, ...]
+    """Places of its files below the root."""
+    into: str
+    """Folder below the root that its archives are unpacked into."""
+    page: str
+    how: str
+    """Instructions for that page."""
+    archives: tuple[Archive, ...] = ()
+
+
+def _source(entry: dict[str, Any]) -> Source:
+    archives = tuple(Archive(**archive) for archive in entry.get("archives", ()))
+    return Source(tuple(entry["folders"]), entry["into"], entry["page"], entry["how"], archives)
+
+
+SOURCES = {name: _source(entry["fetch"]) for name, entry in TABLE.items() if "fetch" in entry}
+"""Data sets that are not generated here."""
+
+
+def size_on_disk(name: str, root: Path | None) -> int:
+    """Bytes of a data set's files below the root."""
+    if root is None or name not in SOURCES:
+        return 0
+    places = [root / folder for folder in SOURCES[name].folders]
+    files = [p for place in places for p in ([place] if place.is_file() else place.rglob("*"))]
+    return sum(p.stat().st_size for p in files if p.is_file())
 
 
 def fetch(
@@ -29,10 +82,10 @@ def fetch(
     sha256: str | None = None,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> list[Path]:
-    """The files of a data set, downloaded, checked and unpacked below the root.
+    """Download a data set, check it, and unpack it below the root; return its files.
 
-    ``url`` is another address, or a file that is here already. What arrives must have the SHA-256 that is
-    known or given; a download that was interrupted goes on where it stopped.
+    ``url`` is another address, or a local file. The archive must have the SHA-256 that is known or given. An
+    interrupted download continues.
     """
     if name not in SOURCES:
         raise InputError(f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
@@ -70,7 +123,7 @@ def _archives(name: str, url: str | None, sha256: str | None) -> tuple[Archive, 
 
 
 def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, total: None) -> Path:
-    """The file at an address, whose SHA-256 is right; what came before an interruption is kept."""
+    """Download a file and check its SHA-256; after an interruption, the part that arrived is kept."""
     try:
         import pooch
         import requests
@@ -79,17 +132,17 @@ def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, to
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{archive.sha256[:16]}-{Path(urlparse(archive.url).path).name or 'archive'}"
     part = folder / f"{name}.part"
-    pooch.get_logger().setLevel("ERROR")  # progress and errors are told by the caller
+    pooch.get_logger().setLevel("ERROR")  # the caller reports progress and errors
     try:
         found = pooch.retrieve(
-            archive.url, f"sha256:{archive.sha256}", name, folder, downloader=_Resuming(part, on_bytes)
+            archive.url, f"sha256:{archive.sha256}", name, folder, downloader=_Resume(part, on_bytes)
         )
     except requests.RequestException as error:
         there = part.stat().st_size if part.exists() else 0
         raise InputError(
             f"{archive.url}: {_reason(error)}, {there} bytes are here; the same command goes on from there"
         ) from error
-    except ValueError as error:  # pooch's word for a hash that differs
+    except ValueError as error:  # a hash that differs
         raise InputError(
             f"{archive.url}: what arrived does not have the SHA-256 {archive.sha256}, and was deleted; "
             "the file has changed or was damaged on the way"
@@ -98,8 +151,8 @@ def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, to
 
 
 @dataclass(frozen=True)
-class _Resuming:
-    """A downloader for pooch that keeps what it has in a file of its own, and asks for the rest only."""
+class _Resume:
+    """A downloader for pooch that continues a partial file; pooch's own begins again."""
 
     part: Path
     on_bytes: OnBytes
@@ -110,14 +163,12 @@ class _Resuming:
         have = self.part.stat().st_size if self.part.exists() else 0
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
-            if answer.status_code == 416:  # the part is as long as the file, or longer
-                have = 0 if answer.headers.get("Content-Range") != f"bytes */{have}" else have
-                if not have:
-                    self.part.unlink()
-                    return self(url, output_file, _pooch)
-            else:
+            if answer.status_code != 416:
                 answer.raise_for_status()
                 self._receive(answer, have if answer.status_code == 206 else 0)
+            elif answer.headers.get("Content-Range") != f"bytes */{have}":  # the part is longer than the file
+                self.part.unlink()
+                return self(url, output_file, _pooch)
         os.replace(self.part, output_file)
 
     def _receive(self, answer: Any, have: int) -> None:
@@ -132,7 +183,7 @@ class _Resuming:
                 for chunk in answer.raw.stream(CHUNK, decode_content=False):
                     file.write(chunk)
                     self.on_bytes(file.tell(), total)
-        except HTTPError as error:  # requests translates these, but its own reading would unpack what it gets
+        except HTTPError as error:  # requests translates these, but its own reading would decompress
             raise requests.ConnectionError(error) from error
         if total is not None and self.part.stat().st_size < total:
             raise requests.ConnectionError("the connection closed early")
@@ -146,10 +197,114 @@ def _reason(error: Exception) -> str:
 
 
 def check_sha256(path: Path, sha256: str) -> None:
-    """Raise when the file has another SHA-256."""
+    """Raise if the file has another SHA-256."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
     if digest.hexdigest() != sha256.lower():
         raise InputError(f"{path}: its SHA-256 is {digest.hexdigest()}, expected {sha256.lower()}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Largest number of files, and of bytes when unpacked."""
+
+    files: int = 500_000
+    size: int = 100 << 30
+
+
+@dataclass(frozen=True)
+class _Member:
+    name: str
+    is_folder: bool
+    is_plain: bool
+    """Neither a link nor a device."""
+    size: int
+    open: Callable[[], IO[bytes] | None]
+
+
+def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]:  # noqa: B008 (frozen)
+    """Unpack a zip or tar archive into the folder: all of its files or, after an error, none.
+
+    Absolute names, names with "..", links, devices, and more than the limits allow raise before anything is
+    moved into place. Sizes are counted while unpacking, since an archive may lie about them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    limits = Limits(limits.files, min(limits.size, shutil.disk_usage(folder).free))
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as place:
+        try:
+            with _open_members(archive) as members:
+                names = _unpack_members(archive, members, Path(place), limits)
+        except DAMAGED as error:
+            raise InputError(f"{archive}: damaged or not a zip or tar archive ({str(error)[:80]})") from error
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(Path(place) / name, folder / name)
+    return [folder / name for name in names]
+
+
+def _unpack_members(
+    archive: Path, members: Iterator[_Member], place: Path, limits: Limits
+) -> list[PurePosixPath]:
+    too_large = f"{archive}: unpacks to more than {limits.size} bytes, which is the most allowed here"
+    names: list[PurePosixPath] = []
+    left = limits.size
+    for count, member in enumerate(members, 1):
+        name = _safe_name(archive, member)
+        if count > limits.files:
+            raise InputError(f"{archive}: holds more than {limits.files} files, expected at most that many")
+        if member.is_folder:
+            continue
+        if member.size > left:
+            raise InputError(too_large)
+        target = place / name
+        if target.exists():
+            raise InputError(f"{archive}: holds {str(name)[:60]!r} twice, expected each file once")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = member.open()
+        assert content is not None  # only folders, links and devices have none
+        with content, open(target, "wb") as file:
+            while chunk := content.read(CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    raise InputError(too_large)
+                file.write(chunk)
+        names.append(name)
+    if not names:
+        raise InputError(f"{archive}: holds no files")
+    return names
+
+
+def _safe_name(archive: Path, member: _Member) -> PurePosixPath:
+    shown = member.name[:60]
+    if not member.is_plain:
+        raise InputError(f"{archive}: {shown!r} is a link or a device, expected files and folders only")
+    name = PurePosixPath(member.name.replace("\\", "/"))
+    has_drive = len(member.name) > 1 and member.name[1] == ":"
+    if name.is_absolute() or has_drive or ".." in name.parts or "\0" in member.name:
+        raise InputError(f"{archive}: {shown!r} would land outside the folder, expected names below it")
+    if not name.parts and not member.is_folder:
+        raise InputError(f"{archive}: holds a file without a name")
+    return name
+
+
+@contextmanager
+def _open_members(archive: Path) -> Iterator[Iterator[_Member]]:
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as opened:
+            yield (_zip_member(opened, member) for member in opened.infolist())
+    else:
+        with tarfile.open(archive, "r:*") as packed:
+            yield (_tar_member(packed, member) for member in packed)
+
+
+def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    is_plain = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+    return _Member(member.filename, member.is_dir(), is_plain, member.file_size, lambda: archive.open(member))
+
+
+def _tar_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> _Member:
+    is_plain = member.isreg() or member.isdir()
+    return _Member(member.name, member.isdir(), is_plain, member.size, lambda: archive.extractfile(member))

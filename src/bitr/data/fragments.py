@@ -3,45 +3,52 @@
 from __future__ import annotations
 
 import hashlib
-import logging
+import json
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Int8
 
-from bitr.data.formats.breaking_bad import Fracture, folder_fractures, packed_fractures
-from bitr.data.generated.cache import cache_folder
-from bitr.data.info import DatasetInfo
-from bitr.data.packed import opened
-from bitr.data.pair import AssemblyPair
-from bitr.data.pairs import Pairs
-from bitr.data.splits import SPLITS, split_of
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.registry import DatasetInfo
+from bitr.data.storage import cache_home, cached, find_below, open_npz, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_by_area, sample_grid, sample_uniform
 from bitr.errors import InputError
-from bitr.files import whole_file
-from bitr.io import Geometry
-
-log = logging.getLogger("bitr")
+from bitr.io import Geometry, join, read
 
 GRID, SHARE = 0.005, 0.05
 PER_CELL = 8
-"""Points drawn for each face of a cube, so that few cubes that the surface runs through are missed."""
-CLASSES = {
-    "winebottle": ("WineBottle", "wine bottles in two fragments", "Sec. 6.4"),
-    "beerbottle": ("BeerBottle", "beer bottles in two fragments, for tests across classes", ""),
-    "bottle": ("Bottle", "other bottles in two fragments, for tests across classes", ""),
-    "drinkbottle": ("DrinkBottle", "drink bottles in two fragments, for tests across classes", ""),
-}
-"""What the class is called in Breaking Bad, a title, and where the paper uses it."""
-
-
+"""Points drawn for each face of a cube, so that the grid misses few cubes that the surface runs through."""
 STEPS = 127
-"""Of a normal's coordinates, which are stored in a byte each: to 0.3°."""
+"""Steps of a normal's coordinates, which are stored in a byte each: to 0.3°."""
+SAME_PLACE = 1e-6
+"""Vertices of two pieces that are closer, along each axis, are one vertex of the shape."""
+PIECES = (".obj", ".glb", ".ply", ".stl", ".off")
+CLASSES = {
+    "winebottle": "WineBottle",
+    "beerbottle": "BeerBottle",
+    "bottle": "Bottle",
+    "drinkbottle": "DrinkBottle",
+}
+"""Data sets, and the names of their classes in Breaking Bad."""
+
+
+@dataclass(frozen=True)
+class Fracture:
+    """A shape in two fragments; its id says "native" if it broke in two, "merged" if pieces were joined."""
+
+    id: str
+    shape: str
+    load: Callable[[], tuple[Geometry, Geometry]]
+
+    @property
+    def is_native(self) -> bool:
+        return "/native/" in f"/{self.id}/"
 
 
 @dataclass(frozen=True)
@@ -50,96 +57,152 @@ class _Surface:
 
     points: Float32[np.ndarray, "n 3"]
     normals: Int8[np.ndarray, "n 3"]
-    """Of the closed surface, outward; in units of 1/127."""
+    """Outward normals of the closed surface, in units of 1/127."""
+
+    def sample(self, rng: np.random.Generator) -> Geometry:
+        normals = self.normals.astype(np.float64)
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+        cloud = Geometry(self.points.astype(np.float64), normals=normals, name="fragment")
+        return sample_uniform(cloud, max(1, round(SHARE * len(cloud.points))), rng)
 
 
 @dataclass(frozen=True, eq=False)
 class _Broken:
     fractures: Sequence[Fracture]
     folder: Path
-    """Of stored surfaces: the same for every seed, and they take a hundred times as long as the rest."""
+    """Folder of stored surfaces, which all seeds share: making them is the slow part."""
     known: dict[int, tuple[_Surface, _Surface]] = field(default_factory=dict)
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         if i not in self.known:
-            self.known[i] = _stored(self.fractures[i], self.folder)
-        source, reference = (_some(surface, rng) for surface in self.known[i])
+            self.known[i] = _surfaces(self.fractures[i], self.folder)
+        source, reference = (surface.sample(rng) for surface in self.known[i])
         return move_randomly(assembled(source, reference, self.fractures[i].id), rng)
 
 
-def _stored(fracture: Fracture, folder: Path) -> tuple[_Surface, _Surface]:
-    """Both surfaces: of a file, or else made and stored for the next time."""
+def _surfaces(fracture: Fracture, folder: Path) -> tuple[_Surface, _Surface]:
+    """Both surfaces, from their file if it is there."""
+
+    def make() -> dict[str, np.ndarray]:
+        a, b = (_on_grid(side, fracture.id) for side in fracture.load())
+        return {"a_points": a.points, "a_normals": a.normals, "b_points": b.points, "b_normals": b.normals}
+
     path = folder / f"{hashlib.sha256(fracture.id.encode()).hexdigest()[:16]}.npz"
-    names = [f"{side}_{part}" for side in "ab" for part in ("points", "normals")]
-    with suppress(InputError), opened(path, *names) as arrays:  # not there, or damaged
-        a_points, a_normals, b_points, b_normals = (arrays[name] for name in names)
-        return _Surface(a_points, a_normals), _Surface(b_points, b_normals)
-    a, b = (_on_grid(side, fracture.id) for side in fracture.load())
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(path, force=True) as temporary, temporary.open("wb") as file:
-            values = (a.points, a.normals, b.points, b.normals)
-            np.savez(file, allow_pickle=False, **dict(zip(names, values, strict=True)))
-    except OSError as error:
-        log.warning("%s: cannot be stored (%s), and is made anew the next time", path, error.strerror)
-    return a, b
+    found = cached(path, make, is_needed=False)
+    return (
+        _Surface(found["a_points"], found["a_normals"]),
+        _Surface(found["b_points"], found["b_normals"]),
+    )
 
 
 def _on_grid(mesh: Geometry, id: str) -> _Surface:
-    """The surface, by one point for each cube of the grid that it runs through."""
+    """One point for each cube of the grid that the surface runs through."""
+    assert mesh.faces is not None
+    a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
+    area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
     rng = np.random.default_rng(zlib.crc32(id.encode()))
-    dense = sample_by_area(mesh, max(16, round(PER_CELL * _area(mesh) / GRID**2)), rng)
-    grid = sample_grid(dense, GRID)
+    grid = sample_grid(sample_by_area(mesh, max(16, round(PER_CELL * area / GRID**2)), rng), GRID)
     assert grid.normals is not None
     return _Surface(grid.points.astype(np.float32), np.rint(STEPS * grid.normals).astype(np.int8))
 
 
-def _area(mesh: Geometry) -> float:
-    assert mesh.faces is not None
-    a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
-    return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
-
-
-def _some(surface: _Surface, rng: np.random.Generator) -> Geometry:
-    normals = surface.normals.astype(np.float64)
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    cloud = Geometry(surface.points.astype(np.float64), normals=normals, name="fragment")
-    return sample_uniform(cloud, max(1, round(SHARE * len(cloud.points))), rng)
-
-
 def fractures(name: str, root: Path | None) -> list[Fracture]:
-    """All two-fragment pairs of a class: of the npz file, or else of Breaking Bad's folders."""
-    return packed_fractures(root, name) or folder_fractures(root, CLASSES[name][0])
+    """All two-fragment pairs of a class: those of the npz file, or else of Breaking Bad's folders."""
+    return packed_fractures(root, name) or folder_fractures(root, CLASSES[name])
+
+
+def packed_fractures(root: Path | None, name: str) -> list[Fracture]:
+    """The fractures of ``NAME_meshes.npz``, in the bipartitions that ``NAME_index.json`` lists."""
+    found = find_below(root, f"breaking_bad/{name}_index.json")
+    if not found:
+        return []
+    meshes = found[0].with_name(f"{name}_meshes.npz")
+    if not meshes.is_file():
+        raise InputError(f"{meshes}: no such file, expected the meshes that {found[0].name} lists")
+    entries = json.loads(found[0].read_text(encoding="utf-8"))
+    return [fracture for entry in entries for fracture in _bipartitions(meshes, entry)]
+
+
+def _bipartitions(path: Path, entry: dict[str, Any]) -> list[Fracture]:
+    where = f"{entry['shape']}/{entry['fracture']}"
+    kind = "native" if entry["pieces"] == 2 else "merged"
+    fractures = []
+    for sides in entry["bipartitions"]:
+        label = "+".join(".".join(map(str, sides[side])) for side in "ab")
+        load = partial(_load_packed, path, where, tuple(sides["a"]), tuple(sides["b"]))
+        fractures.append(Fracture(f"{where}/{kind}/{label}", entry["shape"], load))
+    return fractures
+
+
+def _load_packed(path: Path, where: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Geometry, Geometry]:
+    with open_npz(path) as arrays:
+
+        def piece(number: int) -> Geometry:
+            key = f"{where}/{number}"
+            if f"{key}/v" not in arrays:
+                raise InputError(f"{path}: holds no {key}/v, which the index lists")
+            vertices, faces = arrays[f"{key}/v"], arrays[f"{key}/f"]
+            return Geometry(vertices.astype(np.float64), faces=faces.astype(np.int64), name=key)
+
+        first, second = (merge([piece(number) for number in side], where) for side in (a, b))
+    return first, second
+
+
+def folder_fractures(root: Path | None, category: str) -> list[Fracture]:
+    """The fractures of ``CATEGORY/SHAPE/FRACTURE/`` that have two files, one for each piece."""
+    found = []
+    for folder in find_below(root, f"breaking_bad/{category}/*/*", f"breaking_bad/*/{category}/*/*"):
+        pieces = sorted(p for p in folder.glob("*") if p.suffix.lower() in PIECES) if folder.is_dir() else []
+        if len(pieces) == 2:
+            shape = folder.parent.name
+            found.append(Fracture(f"{shape}/{folder.name}/native/0+1", shape, partial(_load_files, *pieces)))
+    return found
+
+
+def _load_files(a: Path, b: Path) -> tuple[Geometry, Geometry]:
+    return merge([read(a)], str(a)), merge([read(b)], str(b))
+
+
+def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
+    """The surface of several pieces together.
+
+    A face that is there twice has the fragment on both sides: it is inside, and dropped. Single pieces have
+    such faces too, left by the cells that they were put together from.
+    """
+    whole = join(pieces, name)
+    if whole.faces is None:
+        raise InputError(f"{name}: has no faces, expected a mesh")
+    cells = np.round(whole.points / SAME_PLACE).astype(np.int64)
+    _, first, same = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    faces = same.reshape(-1)[whole.faces]
+    faces = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
+    _, index, counts = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True)
+    outside = faces[counts[index.reshape(-1)] == 1]
+    if not len(outside):
+        raise InputError(f"{name}: every face is there twice, expected the surface of a piece")
+    used, renumbered = np.unique(outside, return_inverse=True)
+    return Geometry(whole.points[first][used], faces=renumbered.reshape(-1, 3), name=name)
 
 
 def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> Pairs:
     classes = CLASSES if others and split == "train" else (name,)
     found = [f for each in classes for f in fractures(each, root) if split_of(each, f.shape) == split]
-    made_of = hashlib.sha256(f"{Path(root or '').resolve()} {GRID} {PER_CELL}".encode()).hexdigest()[:12]
-    surfaces = cache_folder(None).parent / "surfaces" / made_of
-    return Pairs(name, split, seed, _Broken(found, surfaces), range(len(found)))
+    key = hashlib.sha256(f"{Path(root or '').resolve()} {GRID} {PER_CELL}".encode()).hexdigest()[:12]
+    return Pairs(name, split, seed, _Broken(found, cache_home() / "surfaces" / key), range(len(found)))
 
 
-def variant(option: str) -> DatasetInfo:
-    """``winebottle:all`` trains with bottles of all four classes, and is tested on wine bottles."""
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+    """``winebottle:all`` trains with bottles of all four classes, and tests on wine bottles."""
     if option != "all":
         raise InputError(f"winebottle:{option}: no such option, expected winebottle:all")
-    return _info("winebottle", others=True)
+    title = f"{base.title}, other bottles among those to train with"
+    return replace(base, name="winebottle:all", title=title, open=partial(_open, "winebottle", True))
 
 
-def _info(name: str, others: bool = False) -> DatasetInfo:
-    folder, title, section = CLASSES[name]
-    return DatasetInfo(
-        name=f"{name}:all" if others else name,
-        title=f"{title}, other bottles among those to train with" if others else title,
-        section=section,
-        licence="shapes of PartNet and ShapeNet: research, no redistribution",
-        source="Breaking Bad from https://breaking-bad-dataset.github.io: unpack its everyday part into "
-        f"breaking_bad/, so that breaking_bad/everyday/{folder}/ is there",
-        splits=SPLITS,
-        present=lambda root: bool(fractures(name, root)),
-        open=partial(_open, name, others),
-    )
+def _is_present(name: str, root: Path | None) -> bool:
+    return bool(fractures(name, root))
 
 
-INFOS = {name: _info(name) for name in CLASSES}
+OPEN = {name: partial(_open, name, False) for name in CLASSES}
+PRESENT = {name: partial(_is_present, name) for name in CLASSES}
+VARIANTS = {"winebottle": _variant}

@@ -13,41 +13,41 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-from bitr.data.generated.cache import broken_at_random, cache_folder, makers, stored
-from bitr.data.generated.config import ShapesConfig
-from bitr.data.generated.dataset import MIXES
-from bitr.data.generated.drawing import draw
-from bitr.data.generated.fracture import Fracture
-from bitr.data.generated.meshes import unbroken
-from bitr.data.generated.solids.kernel import solid_of_mesh
-from bitr.data.info import DatasetInfo
-from bitr.data.packed import opened
-from bitr.data.pair import AssemblyPair
-from bitr.data.pairs import Pairs
-from bitr.data.root import below
-from bitr.data.splits import SPLITS, split_of
+from bitr.data.generated.dataset import MIXES, ShapesConfig, draw
+from bitr.data.generated.fracture import (
+    Fracture,
+    break_at_random,
+    cache_folder,
+    fracture_key,
+    stored_fracture,
+    unbroken,
+)
+from bitr.data.generated.kernel import solid_of_mesh
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.registry import DatasetInfo
+from bitr.data.storage import find_below, open_npz, split_of
 from bitr.errors import InputError
 from bitr.io import Geometry
 
 NAME = "openshapes"
 PACKED = "openshapes/openshapes.npz"
 COUNTS = {"train": 100_000, "val": 400, "test": 400}
-"""Pairs; held-out splits have at least one of each object. For training only a name for an epoch."""
+"""Number of pairs: for training the length of an epoch; held-out splits have at least one of each object."""
 BREAKS = 3
-"""Different fractures of each solid."""
+"""Number of fractures of each solid."""
 OPTIONS = ("cut", "crop", "fracture", "noisy")
-"""Of those of ``shapes``."""
+"""Options of ``shapes`` that this data set has too."""
 
 FLAT = 0.1
-"""Thinnest principal extent over the middle one, below which an object counts as flat."""
+"""Objects whose thinnest principal extent is a smaller share of the middle one count as flat."""
 ONE_PIECE = 0.9
 """Least share of an object's surface in one cluster."""
 FEWEST_FACES = 20
 MAIN_PART = 0.95
-"""Least share of a solid's volume in one part; the other parts, loose bits, are dropped."""
+"""Least share of a solid's volume in one part; loose bits are dropped."""
 
 OBJECT_AT = {"nasa": -2, "kevinzakka": -2, "elpis-lab": -3}
-"""Which part of a path names the object, by owner, where that is not the file."""
+"""Index of the part of a path that names the object, by owner, if that is not the file."""
 VARIANT_WORDS = """
 amber beige black blue bronze brown chocolate color colored colour coral cyan dark gold gray green grey light
 magenta matte multi navy olive orange pink purple red silver teal turquoise violet white yellow
@@ -56,20 +56,22 @@ lod res resolution hr lr quad dominant smooth textured mesh model str art versio
 animated basic broken closed decorated double empty full normal open simple single triple oz inch
 building food ingredient skeleton
 """
-"""Words that tell apart variants of one object: colours, sizes, levels of detail; and what some packs put
+"""Words that distinguish variants of one object (colours, sizes, levels of detail), or that some packs put
 before all names."""
 
 
 def label(name: str) -> str:
-    """What the object of a name ``owner/repository:path`` is called, without the ending of its file."""
+    """The object's own name in ``owner/repository:path``, without the suffix of its file."""
     owner, _, path = name.partition("/")
     part = path.split(":", 1)[-1].split("/")[OBJECT_AT.get(owner, -1) :][0]
     return re.sub(r"\.(glb|gltf|obj|fbx|stl|ply)$", "", part)
 
 
 def family(name: str) -> str:
-    """The family of an object ``owner/repository:path``: its owner and the first word of its name that tells
-    what it is. Chair_1, ChairBlue and chair-small of one owner are a family, which no split divides."""
+    """The owner of an object and the first word of its name that is no variant.
+
+    Chair_1, ChairBlue and chair-small of one owner are a family, which no split divides.
+    """
     words = [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", label(name)) if len(w) > 1]
     variants = VARIANT_WORDS.split()
     telling = [word for word in words if word not in variants] or words or [label(name)]
@@ -84,7 +86,7 @@ class Shapes:
     faces: Int64[np.ndarray, "f 3"]
     """Indices within each mesh."""
     starts: Int64[np.ndarray, "k 2"]
-    """Where each mesh begins in both; one more row than there are meshes."""
+    """Beginning of each mesh in both; one more row than there are meshes."""
     names: tuple[str, ...]
     watertight: Bool[np.ndarray, " m"]
     main_piece: Float32[np.ndarray, " m"]
@@ -95,14 +97,14 @@ class Shapes:
         return Geometry(points, faces=self.faces[f:f_end], name=label(self.names[index]))
 
     def of_split(self, split: str) -> list[int]:
-        """The meshes of a split that are worth assembling, in an order that mixes origins and families."""
+        """The useful meshes of a split, in an order that mixes origins and families."""
         found = [i for i, name in enumerate(self.names) if split_of(NAME, family(name)) == split]
         return sorted(
             filter(self.is_useful, found), key=lambda i: hashlib.sha256(self.names[i].encode()).digest()
         )
 
     def is_useful(self, index: int) -> bool:
-        """Neither flat nor scattered, and not of a few faces only."""
+        """Tell if a mesh is neither flat nor scattered, and has more than a few faces."""
         mesh = self.mesh(index)
         assert mesh.faces is not None
         if len(mesh.faces) < FEWEST_FACES or self.main_piece[index] < ONE_PIECE:
@@ -114,9 +116,9 @@ class Shapes:
 
 @lru_cache(maxsize=1)
 def read_openshapes(path: Path) -> Shapes:
-    """The meshes of a file, read once."""
+    """Read the meshes of a file, once."""
     needed = ("vertices", "faces", "vert_offsets", "face_offsets", "names", "watertight", "main_piece")
-    with opened(path, *needed) as arrays:
+    with open_npz(path, *needed) as arrays:
         vertices, faces, v, f, names, watertight, main_piece = (arrays[key] for key in needed)
     counts = {len(v) - 1, len(f) - 1, len(names), len(watertight), len(main_piece)}
     if len(counts) > 1 or v[-1] != len(vertices) or f[-1] != len(faces):
@@ -135,53 +137,54 @@ def read_openshapes(path: Path) -> Shapes:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Pair i of the objects of a split."""
+class DrawPairs:
+    """Makes the pairs of the objects of a split."""
 
     path: Path
     objects: tuple[int, ...]
     config: ShapesConfig
     folder: Path
-    """Of stored fractures."""
-    symmetric: bool = False
-    """Whether the symmetries of the pieces are looked for."""
+    """Folder of stored fractures."""
+    with_symmetry: bool = False
+    """Look for the symmetries of the pieces."""
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         shapes, config = read_openshapes(self.path), self.config
         turn, number = divmod(i, len(self.objects))
-        index, given = self.objects[number], self.given(shapes, self.objects[number], turn % BREAKS)
-        for step in range(len(self.objects) if only_broken(config) else 0):
+        index = self.objects[number]
+        given = self.load(shapes, index, turn % BREAKS)
+        for step in range(len(self.objects) if _is_only_broken(config) else 0):
             if len(given.fits):
                 break
-            # in place of one that cannot be broken comes one that no neighbouring pair is of
+            # an object that cannot be broken gives way to one that no neighbouring pair has
             index = self.objects[(number + (step + 1) * (len(self.objects) // 2 + 1)) % len(self.objects)]
-            given = self.given(shapes, index, turn % BREAKS)
+            given = self.load(shapes, index, turn % BREAKS)
         if not len(given.fits):
             config = replace(config, mix=(0.0, *config.mix[1:]))
         pair = draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
-        return _with_symmetry()(pair) if self.symmetric else pair
+        return _find_symmetry()(pair) if self.with_symmetry else pair
 
     def family(self, number: int) -> str:
-        """The family of the object that pair ``number`` is of."""
+        """The family of the object of pair ``number``."""
         return family(read_openshapes(self.path).names[self.objects[number % len(self.objects)]])
 
-    def given(self, shapes: Shapes, index: int, turn: int) -> Fracture:
-        """The mesh, broken where that is wanted and possible."""
+    def load(self, shapes: Shapes, index: int, turn: int) -> Fracture:
+        """The mesh, broken if that is wanted and possible."""
         mesh = shapes.mesh(index)
         if not (self.config.mix[0] > 0 and shapes.watertight[index]):
             return unbroken(mesh)
-        return stored(
+        return stored_fracture(
             self.folder / f"{_key(mesh)}-{turn}.shape", partial(_break, mesh, self.config.pieces, turn)
         )
 
 
 def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> Fracture:
-    """The mesh broken at random; as it is where it cannot be broken."""
+    """Break the mesh at random; leave it as it is if it cannot be broken."""
     assert mesh.faces is not None
     whole = solid_of_mesh(mesh.points, mesh.faces, MAIN_PART)
     if whole is None:
         return unbroken(mesh)
-    found = broken_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
+    found = break_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
     return found if len(found.fits) else unbroken(mesh)
 
 
@@ -190,12 +193,12 @@ def _key(mesh: Geometry) -> str:
     return hashlib.sha256(mesh.points.tobytes() + mesh.faces.tobytes()).hexdigest()[:16]
 
 
-def drawn(split: str, root: Path | None, config: ShapesConfig) -> Drawn:
-    """What makes the pairs of a split: of all its objects, or the watertight ones if all are to be broken."""
-    path = below(root, PACKED)[0]
+def draw_pairs(split: str, root: Path | None, config: ShapesConfig) -> DrawPairs:
+    """The maker of the pairs of a split: of all objects, or the watertight ones if all are to be broken."""
+    path = find_below(root, PACKED)[0]
     shapes = read_openshapes(path)
-    objects = [i for i in shapes.of_split(split) if shapes.watertight[i] or not only_broken(config)]
-    return Drawn(path, tuple(objects), config, cache_folder(root) / f"{makers()}-{NAME}")
+    objects = [i for i in shapes.of_split(split) if shapes.watertight[i] or not _is_only_broken(config)]
+    return DrawPairs(path, tuple(objects), config, cache_folder(root) / f"{fracture_key()}-{NAME}")
 
 
 def openshapes(
@@ -203,44 +206,32 @@ def openshapes(
 ) -> Pairs:
     """Pairs of the meshes of a split; consecutive pairs are of different objects.
 
-    Those that are not trained on know the symmetries of their pieces.
+    Held-out pairs know the symmetries of their pieces.
     """
-    made = replace(drawn(split, root, config or ShapesConfig()), symmetric=split != "train")
-    count = max(COUNTS[split], len(made.objects)) if made.objects else 0
-    return Pairs(NAME, split, seed, made, range(count))
+    make = replace(draw_pairs(split, root, config or ShapesConfig()), with_symmetry=split != "train")
+    count = max(COUNTS[split], len(make.objects)) if make.objects else 0
+    return Pairs(NAME, split, seed, make, range(count))
 
 
-def _with_symmetry() -> Callable[[AssemblyPair], AssemblyPair]:
-    """By its name, as a data set itself is found: the search for symmetries stands above the data."""
+def _find_symmetry() -> Callable[[AssemblyPair], AssemblyPair]:
+    """The search for symmetries, imported by name: it stands above the data."""
     found: Callable[[AssemblyPair], AssemblyPair] = import_module("bitr.hypotheses").with_symmetry
     return found
 
 
-def only_broken(config: ShapesConfig) -> bool:
+def _is_only_broken(config: ShapesConfig) -> bool:
     return config.mix[1] + config.mix[2] == 0
 
 
-def variant(option: str) -> DatasetInfo:
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``openshapes:cut``, ``:crop``, ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops."""
     if option not in OPTIONS:
         raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]
-    return replace(
-        INFO,
-        name=f"{NAME}:{option}",
-        title=f"openly licensed meshes, {words}",
-        open=partial(openshapes, config=config),
-    )
+    title = f"openly licensed meshes, {words}"
+    return replace(base, name=f"{NAME}:{option}", title=title, open=partial(openshapes, config=config))
 
 
-INFO = DatasetInfo(
-    name=NAME,
-    title="openly licensed meshes of all kinds of objects, broken, cut or cropped; endless",
-    section="",
-    licence="CC0, CC BY, public domain, NASA: by object",
-    source="pack meshes into openshapes/openshapes.npz as docs/data.md says, https://github.com/kevinzakka/"
-    "mujoco_scanned_objects and others",
-    splits=SPLITS,
-    present=lambda root: bool(below(root, PACKED)),
-    open=openshapes,
-)
+OPEN = {NAME: openshapes}
+PRESENT = {NAME: lambda root: bool(find_below(root, PACKED))}
+VARIANTS = {NAME: _variant}

@@ -1,36 +1,38 @@
-"""The user's own pairs: a folder, or a manifest in csv or jsonl, of files and poses."""
+"""The user's own pairs, read from and written to folders and manifests (csv, jsonl) of files and poses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.data.pair import AssemblyPair
-from bitr.data.pairs import Pairs
-from bitr.data.poses import pose_of_numbers
-from bitr.data.splits import SPLITS
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import Pose, pose_of_numbers
+from bitr.data.storage import SPLITS
 from bitr.errors import InputError
-from bitr.io import SUFFIXES, read
+from bitr.files import whole_file
+from bitr.io import SUFFIXES, read, write
 from bitr.io.manifest import Row, distinct, read_rows
 
 SYMMETRIES = {"symmetry": (None, 4, 4), "axis": (2, 3)}
-"""What npy files tell of the source's symmetry, and their shapes."""
+"""Fields of a pair in npy files, and the shapes of their arrays."""
 NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", *SYMMETRIES, "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
 
 
 @dataclass(frozen=True, eq=False)
 class OwnPair:
-    """Two files and the pose between them; the pose is read at once, the files when they are asked for."""
+    """Two files and the pose between them; the pose is read at once, the files on demand."""
 
     id: str
     source: Path
     reference: Path
-    ref_from_src: Float64[np.ndarray, "4 4"]
+    ref_from_src: Pose
     split: str | None = None
     unit: str = ""
     symmetry: Path | None = None
@@ -39,23 +41,15 @@ class OwnPair:
     def load(self) -> AssemblyPair:
         source, reference = read(self.source), read(self.reference)
         known = {name: getattr(self, name) for name in SYMMETRIES}
-        found = {name: _symmetry(path, SYMMETRIES[name]) for name, path in known.items() if path is not None}
+        found = {name: _read_array(p, SYMMETRIES[name]) for name, p in known.items() if p is not None}
         pair = AssemblyPair(source, reference, self.ref_from_src, self.id, unit=self.unit)
         return replace(pair, symmetry=found.get("symmetry"), axis=found.get("axis"))
-
-
-@dataclass(frozen=True, eq=False)
-class _Loaded:
-    pairs: Sequence[OwnPair]
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        return self.pairs[i].load()
 
 
 def own_pairs(path: Path, split: str = "test") -> Pairs:
     """The pairs of a folder or manifest that belong to the split.
 
-    Where no pair says what it is for, all are for the test: nothing is trained on by accident.
+    Pairs that name no split are for the test: nothing is trained on by accident.
     """
     pairs = listed_pairs(path)
     if split not in SPLITS:
@@ -64,19 +58,23 @@ def own_pairs(path: Path, split: str = "test") -> Pairs:
     if not chosen:
         fix = "train/, val/ and test/ folders" if path.is_dir() else "a column split with train, val and test"
         raise InputError(f"{path}: none of its {len(pairs)} pairs is for {split}; say which are, with {fix}")
-    return Pairs(str(path), split, 0, _Loaded(chosen), range(len(chosen)))
+    return Pairs(str(path), split, 0, partial(_load, chosen), range(len(chosen)))
+
+
+def _load(pairs: Sequence[OwnPair], i: int, rng: np.random.Generator) -> AssemblyPair:
+    return pairs[i].load()
 
 
 def listed_pairs(path: Path) -> tuple[OwnPair, ...]:
-    """All pairs, every row and pose checked; files that are not there raise, those that are read later."""
+    """All pairs, with every row and pose checked; missing files raise, the others are read later."""
     manifest = next((path / name for name in MANIFESTS if (path / name).is_file()), None)
     if path.is_dir() and manifest is None:
-        return distinct((str(pair.source.parent), pair.id, pair) for pair in _of_folder(path))
+        return distinct((str(pair.source.parent), pair.id, pair) for pair in _pairs_of_folder(path))
     rows = read_rows(manifest or path, NEEDED, OPTIONAL)
-    return distinct((row.at, pair.id, pair) for row in rows for pair in [_of_row(row)])
+    return distinct((row.at, pair.id, pair) for row in rows for pair in [_pair_of_row(row)])
 
 
-def _of_row(row: Row) -> OwnPair:
+def _pair_of_row(row: Row) -> OwnPair:
     split, unit = row.values.get("split"), row.values.get("unit", "")
     if split not in (None, *SPLITS):
         raise InputError(f"{row.at}: found split = {split!r:.40}, expected one of {', '.join(SPLITS)}")
@@ -91,7 +89,7 @@ def _of_row(row: Row) -> OwnPair:
     return OwnPair(id, files[0], files[1], _pose_of_row(row), split, unit, **known)
 
 
-def _pose_of_row(row: Row) -> Float64[np.ndarray, "4 4"]:
+def _pose_of_row(row: Row) -> Pose:
     """The pose in the row itself, 16 numbers or nested lists, or in the file that it names."""
     value = row.values.get("pose")
     if isinstance(value, list):
@@ -105,7 +103,7 @@ def _pose_of_row(row: Row) -> Float64[np.ndarray, "4 4"]:
     return _pose_of_file(path, f"{row.at}: {path}")
 
 
-def _pose_of_file(path: Path, name: str) -> Float64[np.ndarray, "4 4"]:
+def _pose_of_file(path: Path, name: str) -> Pose:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -113,15 +111,15 @@ def _pose_of_file(path: Path, name: str) -> Float64[np.ndarray, "4 4"]:
     return pose_of_numbers(text, name)
 
 
-def _of_folder(folder: Path) -> list[OwnPair]:
-    """A folder per pair, with source.*, reference.* and pose.txt; also inside pairs/, train/, val/, test/."""
+def _pairs_of_folder(folder: Path) -> list[OwnPair]:
+    """A folder for each pair, directly inside, or inside pairs/, train/, val/ or test/."""
     found = []
     for split in (None, *SPLITS):
         places = [folder / split] if split else [folder, folder / "pairs"]
         for place in places:
             for inner in sorted(place.iterdir()) if place.is_dir() else []:
                 if (inner / "pose.txt").is_file():
-                    found.append(_of_pair_folder(inner, split))
+                    found.append(_pair_of_folder(inner, split))
     if not found:
         raise InputError(
             f"{folder}: holds no pairs, expected pairs.csv, pairs.jsonl, or folders with source.*, "
@@ -130,8 +128,9 @@ def _of_folder(folder: Path) -> list[OwnPair]:
     return found
 
 
-def _of_pair_folder(folder: Path, split: str | None) -> OwnPair:
-    pieces = [_piece(folder, name) for name in ("source", "reference")]
+def _pair_of_folder(folder: Path, split: str | None) -> OwnPair:
+    """The pair of source.*, reference.* and pose.txt."""
+    pieces = [_piece_file(folder, name) for name in ("source", "reference")]
     pose = _pose_of_file(folder / "pose.txt", str(folder / "pose.txt"))
     id = folder.name if split is None else f"{split}/{folder.name}"
     files = {name: folder / f"{name}.npy" for name in SYMMETRIES}
@@ -139,7 +138,7 @@ def _of_pair_folder(folder: Path, split: str | None) -> OwnPair:
     return OwnPair(id, pieces[0], pieces[1], pose, split, "", **known)
 
 
-def _piece(folder: Path, name: str) -> Path:
+def _piece_file(folder: Path, name: str) -> Path:
     found = sorted(p for p in folder.glob(f"{name}.*") if p.suffix.lower() in SUFFIXES.read)
     if len(found) != 1:
         have = ", ".join(p.name for p in found) or "none"
@@ -147,8 +146,8 @@ def _piece(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def _symmetry(path: Path, shape: tuple[int | None, ...]) -> Float64[np.ndarray, "*shape"]:
-    """The numbers of a file; None stands for any length."""
+def _read_array(path: Path, shape: tuple[int | None, ...]) -> Float64[np.ndarray, "*shape"]:
+    """The numbers of an npy file of this shape; None stands for any length."""
     try:
         found = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -158,3 +157,46 @@ def _symmetry(path: Path, shape: tuple[int | None, ...]) -> Float64[np.ndarray, 
         expected = ", ".join("s" if length is None else str(length) for length in shape)
         raise InputError(f"{path}: {found.dtype} of the shape {found.shape}, expected ({expected})")
     return found.astype(np.float64)
+
+
+def write_pairs(
+    folder: Path,
+    pairs: Iterable[AssemblyPair],
+    split: str,
+    on_pair: Callable[[int], None] = lambda done: None,
+) -> Path:
+    """Write ``pairs/NUMBER/`` with source.npz, reference.npz and pose.txt for each, and a manifest of all.
+
+    The manifest is written last: a folder that has one is complete. A folder that has files is refused.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists already and is not an empty folder; choose another name")
+    rows = []
+    for i, pair in enumerate(pairs):
+        place = folder / "pairs" / f"{i:06d}"
+        place.mkdir(parents=True)
+        rows.append(json.dumps(_write_pair(folder, place, pair, split)))
+        on_pair(i + 1)
+    manifest = folder / MANIFESTS[1]
+    with whole_file(manifest, force=False) as temporary:
+        temporary.write_text("".join(f"{row}\n" for row in rows), encoding="ascii")
+    return manifest
+
+
+def _write_pair(folder: Path, place: Path, pair: AssemblyPair, split: str) -> dict[str, str]:
+    """Write the files of a pair and return its row of the manifest."""
+    if not pair.related:
+        raise InputError(
+            f"{pair.id}: its pieces do not belong together, expected a pair with a pose to write"
+        )
+    for name in ("source", "reference"):
+        write(place / f"{name}.npz", replace(getattr(pair, name), name=name))
+    np.savetxt(place / "pose.txt", pair.ref_from_src, fmt="%.17g")
+    within = place.relative_to(folder).as_posix()
+    row = {"id": pair.id, "source": f"{within}/source.npz", "reference": f"{within}/reference.npz"}
+    row |= {"pose": f"{within}/pose.txt", "split": split}
+    for name in SYMMETRIES:
+        if getattr(pair, name) is not None:
+            np.save(place / f"{name}.npy", getattr(pair, name))
+            row[name] = f"{within}/{name}.npy"
+    return row | ({"unit": pair.unit} if pair.unit else {})

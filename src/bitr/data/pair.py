@@ -1,14 +1,20 @@
-"""A pair to assemble, with its answer."""
+"""A pair to assemble with its answer, and lazy sequences of pairs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import overload
 
 import numpy as np
 from jaxtyping import Float64
 
 from bitr.errors import InputError
 from bitr.io import Geometry
+
+Make = Callable[[int, np.random.Generator], "AssemblyPair"]
+"""(i, generator) → pair i."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,16 +26,15 @@ class AssemblyPair:
     ref_from_src: Float64[np.ndarray, "4 4"]
     id: str
     symmetry: Float64[np.ndarray, "s 4 4"] | None = None
-    """Motions s of the source, the identity among them, that give the same assembly: ``ref_from_src @ s`` is
-    as right as ``ref_from_src``. None where nothing is known."""
+    """Motions s of the source, including the identity, that give the same assembly: ``ref_from_src @ s`` is
+    right too. None if unknown."""
     unit: str = ""
-    """Of its lengths: "m" for metres, empty for shapes that were brought to size 1."""
+    """Unit of length: "m" for metres, empty for shapes scaled to size 1."""
     axis: Float64[np.ndarray, "2 3"] | None = None
-    """Two points of the source's axis of revolution, where it has one: turned about it by any angle it gives
-    the same assembly, beside the motions of ``symmetry``, which take the axis onto itself."""
+    """Two points on the source's axis of revolution, if it has one. Turns about it give the same assembly;
+    the motions of ``symmetry`` map it to itself."""
     related: bool = True
-    """Whether the pieces belong together. Where they do not, ``ref_from_src`` means nothing, and no pose is
-    right."""
+    """False if the pieces do not belong together: no pose is right, and ``ref_from_src`` has no meaning."""
 
     def __post_init__(self) -> None:
         rotation, last = self.ref_from_src[:3, :3], self.ref_from_src[3]
@@ -39,3 +44,41 @@ class AssemblyPair:
                 f"{self.id}: ref_from_src is no rigid motion (its rotation is off by {off:.1e}, its last row "
                 f"is {last.tolist()}), expected a rotation, a translation and 0 0 0 1"
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(Sequence[AssemblyPair]):
+    """A lazy sequence whose item i depends on (name, split, seed, i) alone; slices are such sequences too."""
+
+    name: str
+    split: str
+    seed: int
+    make: Make
+    rows: range
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"{self.name}: seed = {self.seed}, expected 0 or more")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def reseeded(self, seed: int) -> Pairs:
+        """The same pairs sampled anew, as if the data set were opened with that seed."""
+        return replace(self, seed=seed)
+
+    @overload
+    def __getitem__(self, index: int) -> AssemblyPair: ...
+    @overload
+    def __getitem__(self, index: slice) -> Pairs: ...
+    def __getitem__(self, index: int | slice) -> AssemblyPair | Pairs:
+        if isinstance(index, slice):
+            return replace(self, rows=self.rows[index])
+        i = self.rows[index]
+        return self.make(i, seeded_generator(self.name, self.split, self.seed, i))
+
+
+def seeded_generator(name: str, split: str, seed: int, i: int) -> np.random.Generator:
+    """An independent random stream for each combination of arguments, the same on every machine."""
+    key = zlib.crc32(f"{name}/{split}".encode())
+    return np.random.default_rng(np.random.SeedSequence([key, seed, i]))

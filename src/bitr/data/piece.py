@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 
+from bitr.data.transforms import take
 from bitr.errors import InputError
 from bitr.groups import Cloud
 from bitr.io import Geometry, as_points, estimate_normals, even_draw, farthest_points
@@ -18,32 +18,32 @@ from bitr.model import BITRConfig
 SAMPLES = 16
 """Points drawn on a mesh for each point that the model sees."""
 MIN_POINTS = 4
-"""What the model needs."""
+"""Fewest points that the model accepts."""
 
 log = logging.getLogger("bitr")
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A cloud that samples the piece densely, and the few of its points that the model sees."""
+    """A dense cloud of the piece, and the few of its points that the model sees."""
 
     dense: Geometry
     seen: Geometry
 
 
 def as_piece(geometry: Geometry, budget: int, seed: int) -> Piece:
-    """Meshes are sampled by area, large clouds drawn from evenly; then the farthest points are taken.
+    """Sample a mesh by area or thin a large cloud evenly, then take the farthest points.
 
-    Of points at one place the first stays, with its normal and colour: copies would hide how far apart the
+    Among points at one place the first stays, with its normal and colour: copies would hide how far apart the
     points are.
     """
     log.info("choosing up to %d points of %s", budget, geometry.name)
     cloud = as_points(geometry, SAMPLES * budget, seed)
-    dense = _rows(cloud, even_draw(len(cloud.points), CANDIDATES * budget, seed))
+    dense = take(cloud, even_draw(len(cloud.points), CANDIDATES * budget, seed))
     if geometry.faces is None:
-        dense = _rows(dense, np.sort(np.unique(dense.points, axis=0, return_index=True)[1]))
-    few = len(dense.points) <= budget
-    seen = dense if few else _rows(dense, farthest_points(dense.points, budget))
+        dense = take(dense, np.sort(np.unique(dense.points, axis=0, return_index=True)[1]))
+    is_small = len(dense.points) <= budget
+    seen = dense if is_small else take(dense, farthest_points(dense.points, budget))
     if len(seen.points) < MIN_POINTS:
         raise InputError(
             f"{geometry.name}: only {len(seen.points)} of {len(geometry.points)} points are at different "
@@ -53,9 +53,9 @@ def as_piece(geometry: Geometry, budget: int, seed: int) -> Piece:
 
 
 def with_features(x: Piece, y: Piece, config: BITRConfig) -> tuple[Geometry, Geometry]:
-    """What the model sees of both pieces, with the normals and colours that it was made for, and no others.
+    """The seen points of both pieces, with exactly the normals and colours that the model needs.
 
-    Normals of the files are used when both have them; else both get estimated ones, oriented alike.
+    Normals of the files are used if both have them; else both get estimated ones, oriented alike.
     """
     seen = [replace(p.seen, colors=p.seen.colors if config.colors else None) for p in (x, y)]
     if config.colors:
@@ -75,18 +75,10 @@ def with_features(x: Piece, y: Piece, config: BITRConfig) -> tuple[Geometry, Geo
 
 
 def as_cloud(geometry: Geometry, device: torch.device) -> Cloud:
-    """What a model is called with: on its device, as a batch of one."""
+    """The input of a model: a batch of one, on its device."""
     points, normals, colors = (
         None if part is None else torch.tensor(part[None], device=device)
         for part in (geometry.points, geometry.normals, geometry.colors)
     )
     assert points is not None
     return Cloud(points, normals, colors)
-
-
-def _rows(cloud: Geometry, index: Int64[np.ndarray, " m"]) -> Geometry:
-    if len(index) == len(cloud.points):
-        return cloud
-    normals = None if cloud.normals is None else cloud.normals[index]
-    colors = None if cloud.colors is None else cloud.colors[index]
-    return replace(cloud, points=cloud.points[index], normals=normals, colors=colors)

@@ -13,28 +13,27 @@ from scipy.spatial.transform import Rotation
 from bitr.errors import InputError
 from bitr.groups import nearest_rotation
 
+Pose = Float64[np.ndarray, "4 4"]
+Vector = Float64[np.ndarray, " 3"]
+
 NOT_A_ROTATION = 1e-2
-"""How far RᵀR of a pose from a file may be from the identity; 7-Scenes' poses are off by 6e-4."""
+"""Largest entry of RᵀR − I that a pose from a file may have; 7-Scenes' poses are off by 6e-4."""
 
 
-def pose(
-    rotation: Float64[np.ndarray, "3 3"], translation: Float64[np.ndarray, " 3"]
-) -> Float64[np.ndarray, "4 4"]:
+def pose(rotation: Float64[np.ndarray, "3 3"], translation: Vector) -> Pose:
     """The motion x ↦ rotation·x + translation."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = rotation, translation
     return matrix
 
 
-def acted(
-    motion: Float64[np.ndarray, "4 4"], points: Float64[np.ndarray, "n 3"]
-) -> Float64[np.ndarray, "n 3"]:
-    """Where a motion takes points."""
+def move_points(motion: Pose, points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+    """Apply a motion to points."""
     return points @ motion[:3, :3].T + motion[:3, 3]
 
 
 def inverse(a_from_b: Float64[np.ndarray, "*s 4 4"]) -> Float64[np.ndarray, "*s 4 4"]:
-    """``b_from_a``, one or many."""
+    """``b_from_a``, for one motion or many."""
     back = np.zeros_like(a_from_b)
     back[..., :3, :3] = a_from_b[..., :3, :3].swapaxes(-1, -2)
     back[..., :3, 3] = -np.einsum("...ij,...j->...i", back[..., :3, :3], a_from_b[..., :3, 3])
@@ -42,32 +41,28 @@ def inverse(a_from_b: Float64[np.ndarray, "*s 4 4"]) -> Float64[np.ndarray, "*s 
     return back
 
 
-def turn_about(axis: Float64[np.ndarray, "2 3"], angle: float) -> Float64[np.ndarray, "4 4"]:
-    """The turn by an angle, in radians, about the line through two points, as a screw turns from the first to
-    the second."""
+def turn_about(axis: Float64[np.ndarray, "2 3"], angle: float) -> Pose:
+    """The right-handed turn by an angle, in radians, about the line from the first point to the second."""
     along = axis[1] - axis[0]
     rotation = Rotation.from_rotvec(angle * along / np.linalg.norm(along)).as_matrix()
     return pose(rotation, axis[0] - rotation @ axis[0])
 
 
-def random_pose(rng: np.random.Generator, size: float) -> Float64[np.ndarray, "4 4"]:
+def random_pose(rng: np.random.Generator, size: float) -> Pose:
     """A uniform rotation, and a normal translation of standard deviation ``size`` per axis."""
     rotation = Rotation.from_quat(rng.normal(size=4)).as_matrix()
     return pose(rotation, size * rng.normal(size=3))
 
 
-def nearest_pose(matrix: Float64[np.ndarray, "4 4"], name: str) -> Float64[np.ndarray, "4 4"]:
-    """The matrix with its rotation projected to SO(3); one that is no rigid motion raises, and is named.
+def nearest_pose(matrix: Pose, name: str) -> Pose:
+    """Project the rotation of a matrix to SO(3); raise, naming it, if the matrix is no rigid motion.
 
-    Poses in files carry few digits, and products of those that are a little off drift away.
+    Poses in files carry few digits, and products of inexact rotations drift.
     """
     rotation = matrix[:3, :3]
     off = np.abs(rotation.T @ rotation - np.eye(3)).max() if np.isfinite(matrix).all() else np.inf
-    if (
-        off > NOT_A_ROTATION
-        or np.linalg.det(rotation) < 0
-        or not np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9)
-    ):
+    is_affine = np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9)
+    if off > NOT_A_ROTATION or np.linalg.det(rotation) < 0 or not is_affine:
         raise InputError(
             f"{name}: the pose is no rigid motion (its rotation is off by {off:.1e}, its last row is "
             f"{matrix[3].tolist()}), expected a rotation, a translation and 0 0 0 1"
@@ -75,8 +70,8 @@ def nearest_pose(matrix: Float64[np.ndarray, "4 4"], name: str) -> Float64[np.nd
     return pose(nearest_rotation(torch.from_numpy(np.ascontiguousarray(rotation))).numpy(), matrix[:3, 3])
 
 
-def pose_of_numbers(text: str, name: str) -> Float64[np.ndarray, "4 4"]:
-    """A pose from 16 numbers, or 12 without the last row; separated by blanks, commas or line breaks."""
+def pose_of_numbers(text: str, name: str) -> Pose:
+    """Parse a pose of 16 numbers, or 12 without the last row, separated by blanks, commas or line breaks."""
     words = text.replace(",", " ").replace(";", " ").split()
     try:
         numbers = np.array([float(word) for word in words])
@@ -88,8 +83,8 @@ def pose_of_numbers(text: str, name: str) -> Float64[np.ndarray, "4 4"]:
     return nearest_pose(np.append(numbers, last).reshape(4, 4), name)
 
 
-def read_pose(path: Path) -> Float64[np.ndarray, "4 4"]:
-    """A pose from a text file of numbers, or from the JSON of an answer."""
+def read_pose(path: Path) -> Pose:
+    """Read a pose from a text file of numbers, or from the JSON of an answer."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

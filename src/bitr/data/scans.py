@@ -1,43 +1,57 @@
-"""Scans of places with the poses they were taken from, and the pairs of those that follow each other."""
+"""Pairs of scans of one place: rooms (Sec. 6.5) and laser scans outdoors (App. D.8)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64
+from scipy.spatial import cKDTree
 
-from bitr.data.packed import opened
-from bitr.data.pair import AssemblyPair
-from bitr.data.poses import inverse, nearest_pose
-from bitr.data.transforms import sample_grid
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import inverse
+from bitr.data.registry import DatasetInfo
+from bitr.data.scan_formats import (
+    Scan,
+    read_asl,
+    read_cloud_list,
+    read_depth_scene,
+    read_fragments,
+    read_kitti_sequence,
+    read_packed,
+)
+from bitr.data.storage import SPLITS, find_below, frozen_splits, split_of
+from bitr.data.transforms import both, crop, move_randomly, sample_grid
 from bitr.errors import InputError
-from bitr.io import Geometry
 
+INDOOR_PACKED = "indoor_3dmatch/*_grid0.1.npz"
+FRAGMENTS = "indoor_3dmatch/**/cloud_bin_*.pth"
+DEPTH = ("7scenes/*/seq-*/frame-000000.depth.png", "indoor_3dmatch/*/seq-*/frame-000000.depth.png")
+INDOOR_GRID, INDOOR_SHIFT = 0.1, 1.0
+"""Grid, and standard deviation of the random translation, in metres."""
+LEAST_KEPT = 0.5
+"""In training a plane crops each cloud to a share between this and 1."""
+LITTLE = (0.1, 0.3)
+"""Least and greatest overlap of the pairs of ``indoor:low``."""
+WITHIN = 2 * INDOOR_GRID
+"""Largest distance at which a point counts as overlapping."""
+MOST = 100
+"""Largest number of pairs in a split of ``indoor:low``."""
 
-@dataclass(frozen=True, eq=False)
-class Scan:
-    """One scan: its number among those of its place, its points when asked for, and its pose."""
-
-    number: int
-    load: Callable[[], Geometry]
-    world_from_scan: Float64[np.ndarray, "4 4"]
-
+OUTDOOR_PACKED, LISTS = "outdoor_lidar/*_grid*.npz", "outdoor_lidar/*CloudList.csv"
+ASL = ("asl/*/*/Hokuyo_0.csv", "asl/*/Hokuyo_0.csv")
+KITTI = "kitti/sequences/*/velodyne"
+OUTDOOR_GRID, OUTDOOR_SHIFT = 0.9, 5.0
+STEP = 2
+"""Distance of the frames of an outdoor pair."""
+FIRST_TEST = 20
+"""Earlier frames are for training, as in the paper, but the last four of them are for validation."""
 
 Places = Mapping[str, Sequence[Scan]]
 """The scans of each place, in order."""
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """A cloud that is there already."""
-
-    cloud: Geometry
-
-    def __call__(self) -> Geometry:
-        return self.cloud
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +74,24 @@ class ScanPair:
         return AssemblyPair(source, reference, ref_from_src, self.id, unit="m")
 
 
+@dataclass(frozen=True, eq=False)
+class _Move:
+    """Moves the two scans of a pair, which in training are cropped first."""
+
+    pairs: Sequence[ScanPair]
+    grid: float
+    shift: float
+    is_cropped: bool = False
+
+    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
+        pair = self.pairs[i].assembly(self.grid)
+        if self.is_cropped:
+            pair = both(pair, lambda side: crop(side, rng.uniform(LEAST_KEPT, 1.0), rng))
+        return move_randomly(pair, rng, self.shift)
+
+
 def pairs_in_step(places: Places, step: int) -> list[ScanPair]:
-    """Each scan with the one whose number is ``step`` larger, where both are there."""
+    """Each scan with the one whose number is ``step`` larger, if both are there."""
     found = []
     for place in sorted(places):
         by_number = {scan.number: scan for scan in places[place]}
@@ -73,21 +103,120 @@ def pairs_in_step(places: Places, step: int) -> list[ScanPair]:
     return found
 
 
-def read_packed_scans(path: Path) -> list[Scan]:
-    """The scans of an npz file: all ``points``, ``offsets`` where each begins, ``poses`` and ``ids``."""
-    with opened(path, "points", "offsets", "poses", "ids") as arrays:
-        points, offsets = arrays["points"].astype(np.float64), arrays["offsets"]
-        poses, ids = arrays["poses"].astype(np.float64), arrays["ids"]
-    if len(offsets) != len(ids) + 1 or len(poses) != len(ids) or offsets[-1] != len(points):
-        raise InputError(
-            f"{path}: {len(ids)} ids, {len(poses)} poses, {len(offsets)} offsets that end at {offsets[-1]}, "
-            f"and {len(points)} points do not fit together"
-        )
-    return [
-        Scan(
-            int(number),
-            InMemory(Geometry(points[start:stop], name=f"{path.stem}/{number}")),
-            nearest_pose(matrix, f"{path}, scan {number}"),
-        )
-        for number, start, stop, matrix in zip(ids, offsets[:-1], offsets[1:], poses, strict=True)
+# rooms: neighbouring fragments of 7-Scenes and 3DMatch, or those that overlap little
+
+
+def indoor_scenes(root: Path | None, split: str) -> Places:
+    """The scenes of a split: from npz files, from fragments, or fused from depth images, in this order."""
+    found: dict[str, list[Scan]] = {}
+    packed = {path.name.removesuffix("_grid0.1.npz"): path for path in find_below(root, INDOOR_PACKED)}
+    readers = (
+        (packed, read_packed),
+        ({path.parent.name: path.parent for path in find_below(root, FRAGMENTS)}, read_fragments),
+        ({path.parents[1].name: path.parents[1] for path in find_below(root, *DEPTH)}, read_depth_scene),
+    )
+    for places, read_place in readers:
+        for name, path in places.items():
+            if name not in found and split_of("indoor", name) == split:
+                found[name] = read_place(path)
+    return found
+
+
+def _open_indoor(split: str, root: Path | None, seed: int) -> Pairs:
+    pairs = pairs_in_step(indoor_scenes(root, split), 1)
+    make = _Move(pairs, INDOOR_GRID, INDOOR_SHIFT, is_cropped=split == "train")
+    return Pairs("indoor", split, seed, make, range(len(pairs)))
+
+
+def pairs_of_low_overlap(places: Places) -> list[ScanPair]:
+    """All pairs of scans of one place that overlap little; at most 100, evenly chosen."""
+    found = [pair for place in sorted(places) for pair in _pairs_of_place(place, places[place])]
+    rows = np.unique(np.linspace(0, len(found) - 1, min(MOST, len(found))).round().astype(int))
+    return [found[int(row)] for row in rows]
+
+
+def _pairs_of_place(place: str, scans: Sequence[Scan]) -> list[ScanPair]:
+    """Overlap is the share of the smaller scan's points that have one of the other within two grid steps."""
+    by_number = sorted(scans, key=lambda scan: scan.number)
+    clouds = [
+        sample_grid(scan.load(), INDOOR_GRID).moved(scan.world_from_scan).points.astype(np.float32)
+        for scan in by_number
     ]
+    trees = [cKDTree(cloud) for cloud in clouds]
+    found = []
+    for i, j in combinations(range(len(clouds)), 2):
+        small, large = (i, j) if len(clouds[i]) <= len(clouds[j]) else (j, i)
+        near = trees[large].query(clouds[small], distance_upper_bound=WITHIN)[0] < np.inf
+        if LITTLE[0] <= near.mean() <= LITTLE[1]:
+            found.append(ScanPair(place, by_number[i], by_number[j]))
+    return found
+
+
+@lru_cache(maxsize=len(SPLITS))
+def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
+    return tuple(pairs_of_low_overlap(indoor_scenes(root, split)))
+
+
+def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
+    pairs = _low_pairs(split, root)
+    return Pairs("indoor:low", split, seed, _Move(pairs, INDOOR_GRID, INDOOR_SHIFT), range(len(pairs)))
+
+
+# outdoors: scan i onto scan i+2, from ASL's and KITTI's laser scanners
+
+
+def outdoor_sequences(root: Path | None) -> Places:
+    """The scans below the root, by sequence."""
+    found: dict[str, list[Scan]] = {}
+    found |= {path.stem.split("_")[0]: read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
+    found |= {_asl_name(path): read_asl(path.parent) for path in find_below(root, *ASL)}
+    found |= {path.stem.removesuffix("CloudList"): read_cloud_list(path) for path in find_below(root, LISTS)}
+    for folder in find_below(root, KITTI):
+        name = f"kitti{folder.parent.name}"
+        if name not in found:
+            found[name] = read_kitti_sequence(folder.parent)
+    return found
+
+
+def _asl_name(path: Path) -> str:
+    folder = path.parent
+    return folder.parent.name if folder.name in ("local_frame", "csv_local") else folder.name
+
+
+def outdoor_split(places: Places, split: str) -> dict[str, list[Scan]]:
+    """The scans of a split: as listed, or else by their numbers; no scan is in two splits."""
+    listed = frozen_splits("outdoor")
+    chosen: dict[str, list[Scan]] = {}
+    for place, scans in places.items():
+        early = [scan.number for scan in scans if scan.number < FIRST_TEST]
+        by_number = {n: "val" if n in early[-4:] else "train" for n in early}
+        chosen[place] = [
+            scan
+            for scan in scans
+            if listed.get(f"{place}/{scan.number}", by_number.get(scan.number, "test")) == split
+        ]
+    return chosen
+
+
+def _open_outdoor(split: str, root: Path | None, seed: int) -> Pairs:
+    """Pairs two frames apart; a place that has none gives those that are one frame apart."""
+    pairs: list[ScanPair] = []
+    for place, scans in sorted(outdoor_split(outdoor_sequences(root), split).items()):
+        pairs += pairs_in_step({place: scans}, STEP) or pairs_in_step({place: scans}, 1)
+    return Pairs("outdoor", split, seed, _Move(pairs, OUTDOOR_GRID, OUTDOOR_SHIFT), range(len(pairs)))
+
+
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+    """``indoor:low`` has fragments of one room that overlap by 10 to 30%, neighbours or not."""
+    if option != "low":
+        raise InputError(f"indoor:{option}: expected indoor:low")
+    title = "fragments of rooms that overlap by 10 to 30%, 7-Scenes' kitchen to test"
+    return replace(base, name="indoor:low", title=title, section="", open=_open_low)
+
+
+OPEN = {"indoor": _open_indoor, "outdoor": _open_outdoor}
+PRESENT = {
+    "indoor": lambda root: bool(find_below(root, INDOOR_PACKED, FRAGMENTS, *DEPTH)),
+    "outdoor": lambda root: bool(find_below(root, OUTDOOR_PACKED, LISTS, *ASL, KITTI)),
+}
+VARIANTS = {"indoor": _variant}

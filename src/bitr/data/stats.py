@@ -1,4 +1,4 @@
-"""What a data set holds, in numbers, beside those of the paper."""
+"""Counts, sizes and overlap of a data set, beside the counts of the paper."""
 
 from __future__ import annotations
 
@@ -10,32 +10,14 @@ from jaxtyping import Float64
 from scipy.spatial import cKDTree
 
 from bitr.data.pair import AssemblyPair
+from bitr.data.registry import TABLE
 from bitr.io import Geometry, as_points
 
 WITHIN = 2.0
-"""How many typical spacings from the reference a point of the source may be to count as overlapping."""
+"""Largest distance from the reference, in typical spacings, at which a point of the source overlaps it."""
 MOST_PAIRS = 50
-"""Pairs of a split that are looked at, evenly spread."""
+"""Pairs of a split to look at, evenly spread."""
 MESH_POINTS = 2048
-PAPER = {
-    "bunny": {"test": 100},
-    "airplane": {"train": 715, "test": 103},
-    "winebottle": {"train": 331, "test": 41},
-    "indoor": {"train": 278, "test": 59},
-    "outdoor": {"train": 105, "test": 48},
-    "mug-hanging": {"train": 30, "test": 5},
-    "bowl-placing": {"train": 40, "test": 10},
-}
-"""Pairs of each split as the paper states them (Sec. 6.2 to 6.6, App. D); it names no validation sets."""
-NOTES = {
-    "bunny": "one shape; the splits differ in samples and planes",
-    "airplane": "the paper has ShapeNet's airplanes",
-    "car-motorbike": "every car with every motorbike; the paper has ShapeNet's and no counts",
-    "winebottle": "by shape: 7, 1 and 2; fractures in more than two pieces are merged to two",
-    "indoor": "trained on SUN3D, the paper on six other scenes of 7-Scenes",
-    "outdoor": "KITTI and one street; the paper has five places of ASL",
-}
-"""Why a count differs, where the files are other ones than the paper's."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +38,20 @@ class SplitStats:
 def split_stats(name: str, split: str, pairs: Sequence[AssemblyPair]) -> SplitStats:
     """The numbers of a split, from at most 50 of its pairs."""
     rows = np.unique(np.linspace(0, len(pairs) - 1, MOST_PAIRS).round().astype(int))
-    looked_at = [pairs[int(i)] for i in rows]
-    overlaps = [overlap(pair) for pair in looked_at]
-    low, middle, high = (float(q) for q in np.quantile(overlaps, (0.25, 0.5, 0.75)))
-    base = name.partition(":")[0]
-    paper = PAPER.get(base, {}).get(split)
+    chosen = [pairs[int(i)] for i in rows]
+    low, middle, high = (float(q) for q in np.quantile([overlap(p) for p in chosen], (0.25, 0.5, 0.75)))
+    entry = TABLE.get(name.partition(":")[0], {})
+    paper = entry.get("paper", {}).get(split)
     return SplitStats(
         name,
         split,
         len(pairs),
-        int(np.median([len(_points(pair.source)) for pair in looked_at])),
-        int(np.median([len(_points(pair.reference)) for pair in looked_at])),
+        int(np.median([len(_points(pair.source)) for pair in chosen])),
+        int(np.median([len(_points(pair.reference)) for pair in chosen])),
         middle,
         (low, high),
         paper,
-        "as in the paper" if paper == len(pairs) else NOTES.get(base, ""),
+        "as in the paper" if paper == len(pairs) else entry.get("note", ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""Pairs that do not belong together: what a program should say of them is that they do not fit."""
+"""Pairs whose pieces do not belong together: a program should say that they do not fit."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.data.generated.config import ShapesConfig
-from bitr.data.generated.dataset import MIXES, shapes, solids
-from bitr.data.indoor import GRID, SHIFT, scenes
-from bitr.data.indoor import INFO as INDOOR
-from bitr.data.info import DatasetInfo
-from bitr.data.openshapes import INFO as OPENSHAPES
-from bitr.data.openshapes import Drawn, drawn
-from bitr.data.pair import AssemblyPair
-from bitr.data.pairs import Make, Pairs
-from bitr.data.scans import Places
-from bitr.data.splits import SPLITS
+from bitr.data import openshapes, scans
+from bitr.data.generated.dataset import MIXES, ShapesConfig, num_solids, shapes
+from bitr.data.openshapes import DrawPairs, draw_pairs
+from bitr.data.pair import AssemblyPair, Make, Pairs
+from bitr.data.scans import INDOOR_GRID, INDOOR_SHIFT, Places, indoor_scenes
 from bitr.data.transforms import assembled, move_randomly, sample_grid
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -27,25 +21,25 @@ KINDS = ("open", "generated", "rooms", "mixed")
 """Halves of two open shapes, of two generated shapes, fragments of two scenes, and half of a generated with
 half of an open shape; in turn."""
 COUNTS = {"train": 100_000, "val": 200, "test": 100}
-"""Pairs; for training only a name for an epoch."""
+"""Number of pairs; for training the length of an epoch."""
 HALVES = ("cut", "crop")
-"""Options of ``shapes`` and ``openshapes``: what either side is a half of."""
+"""Options of ``shapes`` and ``openshapes`` that either side is half of a pair of."""
 RATIO = 1.35
-"""The source's size over the reference's is drawn between its inverse and it."""
+"""Largest ratio of the two sizes, either way."""
 CANDIDATES = 12
-"""Fragments of the other scene, of which the one most like the first in size is taken."""
+"""Fragments of the other scene to choose the one most like the first in size from."""
 
 Sides = tuple[Geometry, Geometry]
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawn:
+class _DrawUnrelated:
     split: str
-    open: tuple[Drawn, ...]
-    """With one entry for each of ``HALVES``, as the next."""
+    open: tuple[DrawPairs, ...]
+    """One for each of ``HALVES``, as the next."""
     generated: tuple[Make, ...]
     count: int
-    """Of generated shapes."""
+    """Number of generated shapes."""
     rooms: Places
     other_rooms: Places
 
@@ -53,7 +47,7 @@ class _Drawn:
         kind = KINDS[i % len(KINDS)]
         id = f"{self.split}/{i}/{kind}"
         if kind == "rooms":
-            pair = move_randomly(assembled(*self.two_rooms(rng), id, unit="m"), rng, SHIFT)
+            pair = move_randomly(assembled(*self.two_rooms(rng), id, unit="m"), rng, INDOOR_SHIFT)
         else:
             pair = move_randomly(assembled(*self.two_shapes(kind, rng), id), rng)
         return replace(pair, ref_from_src=np.eye(4), related=False)
@@ -81,15 +75,15 @@ class _Drawn:
         place = str(rng.choice(sorted(self.rooms)))
         other = str(rng.choice(sorted(name for name in self.other_rooms if name != place)))
         own, others = self.rooms[place], self.other_rooms[other]
-        first = sample_grid(own[int(rng.integers(len(own)))].load(), GRID)
+        first = sample_grid(own[int(rng.integers(len(own)))].load(), INDOOR_GRID)
         rows = rng.permutation(len(others))[:CANDIDATES]
-        found = [sample_grid(others[int(row)].load(), GRID) for row in rows]
+        found = [sample_grid(others[int(row)].load(), INDOOR_GRID) for row in rows]
         second = min(found, key=lambda piece: abs(np.log(_size(piece) / _size(first))))
         return (first, second) if rng.random() < 0.5 else (second, first)
 
 
-def _two_families(make: Drawn, rng: np.random.Generator) -> tuple[int, int]:
-    """Numbers of two objects whose names are not of one family."""
+def _two_families(make: DrawPairs, rng: np.random.Generator) -> tuple[int, int]:
+    """Numbers of two objects of different families."""
     first = int(rng.integers(len(make.objects)))
     others = [n for n in range(len(make.objects)) if make.family(n) != make.family(first)]
     return first, int(rng.choice(others))
@@ -101,30 +95,22 @@ def _size(piece: Geometry) -> float:
 
 def _open(split: str, root: Path | None, seed: int) -> Pairs:
     configs = [MIXES[half][0] for half in HALVES]
-    rooms = scenes(root, split)
-    # validation and test have one scene each: its fragments are paired with those to train with
-    others = rooms if len(rooms) > 1 else scenes(root, "train")
+    rooms = indoor_scenes(root, split)
+    # validation and test have one scene each: its fragments are paired with those of training scenes
+    others = rooms if len(rooms) > 1 else indoor_scenes(root, "train")
     if not rooms or len({*rooms, *others}) < 2:
         names = ", ".join(sorted({*rooms, *others})) or "none"
         raise InputError(f"{NAME}: the scenes of {split} are {names}, expected two or more")
-    made = _Drawn(
+    make = _DrawUnrelated(
         split,
-        tuple(drawn(split, root, config) for config in configs),
+        tuple(draw_pairs(split, root, config) for config in configs),
         tuple(shapes(split, root, config=config).make for config in configs),
-        solids(split, ShapesConfig()),
+        num_solids(split, ShapesConfig()),
         rooms,
         others,
     )
-    return Pairs(NAME, split, seed, made, range(COUNTS[split]))
+    return Pairs(NAME, split, seed, make, range(COUNTS[split]))
 
 
-INFO = DatasetInfo(
-    name=NAME,
-    title="pieces that do not belong together: halves of different shapes, fragments of different rooms",
-    section="",
-    licence="those of openshapes and indoor",
-    source=f"openshapes ({OPENSHAPES.source}) and indoor ({INDOOR.source})",
-    splits=SPLITS,
-    present=lambda root: OPENSHAPES.present(root) and INDOOR.present(root),
-    open=_open,
-)
+OPEN = {NAME: _open}
+PRESENT = {NAME: lambda root: openshapes.PRESENT["openshapes"](root) and scans.PRESENT["indoor"](root)}

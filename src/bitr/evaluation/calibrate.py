@@ -18,8 +18,7 @@ from bitr.assembly.assemble import Settings, judge
 from bitr.assembly.finish import METHODS, gaps
 from bitr.assembly.network import Network
 from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier
-from bitr.data import AssemblyPair, dataset
-from bitr.data.registry import is_name
+from bitr.data import AssemblyPair, dataset, is_name
 from bitr.errors import InputError
 from bitr.evaluation.metrics.reliability import Reliability, auroc, reliability
 from bitr.evaluation.right import is_right

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 
 from bitr.assembly.assemble import Assembly
 from bitr.data import AssemblyPair
-from bitr.data.poses import acted, inverse, random_pose
+from bitr.data.poses import inverse, move_points, random_pose
 from bitr.data.transforms import both, move
 from bitr.evaluation.method import Method, pose_of
 from bitr.io import Geometry
@@ -42,7 +42,7 @@ def swapped(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
     """(Y, X), whose answer is g⁻¹ and whose symmetries are g s⁻¹ g⁻¹."""
     back = inverse(pair.ref_from_src)
     symmetry = None if pair.symmetry is None else pair.ref_from_src @ inverse(pair.symmetry) @ back
-    axis = None if pair.axis is None else acted(pair.ref_from_src, pair.axis)
+    axis = None if pair.axis is None else move_points(pair.ref_from_src, pair.axis)
     changed = replace(
         pair, source=pair.reference, reference=pair.source, ref_from_src=back, symmetry=symmetry, axis=axis
     )

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from bitr.data import AssemblyPair
-from bitr.data.poses import acted
+from bitr.data.poses import move_points
 from bitr.evaluation.metrics import displacement, nearest_truth, rotation_error_deg
 from bitr.io import as_points
 
@@ -27,7 +27,7 @@ def is_right(pair: AssemblyPair, pose: Float64[np.ndarray, "4 4"]) -> bool:
     x, y = (as_points(side, OF_A_MESH, seed=0).points for side in (pair.source, pair.reference))
     symmetry = np.eye(4)[None] if pair.symmetry is None else pair.symmetry
     truth = nearest_truth(pose, pair.ref_from_src @ symmetry, x, y, pair.axis)
-    whole = np.concatenate([acted(truth, x), y])
+    whole = np.concatenate([move_points(truth, x), y])
     radius = np.linalg.norm(whole - whole.mean(0), axis=1).max()
     close = displacement(pose, truth, x, y) < SHARE * radius
     return bool(close and rotation_error_deg(pose, truth) < DEGREES)

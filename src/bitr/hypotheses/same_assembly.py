@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from bitr.data import AssemblyPair
-from bitr.data.poses import acted, inverse
+from bitr.data.poses import inverse, move_points
 from bitr.hypotheses.symmetry import Symmetries, symmetries
 from bitr.hypotheses.turning import angles
 from bitr.io import Geometry, as_points
@@ -41,9 +41,9 @@ def with_symmetry(pair: AssemblyPair) -> AssemblyPair:
     axis, other_axis = _line(own), _line(other)
     motions = other.motions
     if other_axis is not None:
-        other_axis = acted(src_from_ref, other_axis)
+        other_axis = move_points(src_from_ref, other_axis)
         # a pair has one axis: a second one is listed, and so is one that the source's symmetries move
-        if axis is None and all(_is_same(acted(s, other_axis), other_axis, size) for s in own.motions):
+        if axis is None and all(_is_same(move_points(s, other_axis), other_axis, size) for s in own.motions):
             axis = other_axis
         if axis is None or not _is_same(other_axis, axis, size):
             motions = other.listed()

@@ -10,12 +10,10 @@ from importlib.resources import files
 from math import ceil
 from pathlib import Path
 
-from bitr.data import AssemblyPair, dataset
-from bitr.data.mixture import PLUS
+from bitr.data import AssemblyPair, data_root, dataset, info, is_name
 from bitr.data.own import listed_pairs
-from bitr.data.pairs import Pairs
-from bitr.data.registry import info, is_name
-from bitr.data.root import data_root
+from bitr.data.pair import Pairs
+from bitr.data.registry import PLUS
 from bitr.errors import InputError
 from bitr.training.config import DataConfig
 

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from bitr.data import AssemblyPair
-from bitr.data.transforms import both, deform, random_stretch, random_warp, warped
+from bitr.data.transforms import apply_warp, both, deform, random_stretch, random_warp
 from bitr.errors import InputError
 from bitr.model import BITRConfig
 from bitr.training.config import DataConfig, TrainConfig
@@ -53,7 +53,7 @@ class Stream(Dataset[AssemblyPair]):
         if self.data.stretch or self.data.mirror:
             pair = deform(pair, random_stretch(self.data.stretch, self.data.mirror, rng))
         if self.data.warp:
-            pair = warped(pair, random_warp(pair, self.data.warp, rng))
+            pair = apply_warp(pair, random_warp(pair, self.data.warp, rng))
         return sample(pair, self.data.points, self.data.noise, self.model, rng)
 
     def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:

@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from bitr.assembly.assemble import Settings
-from bitr.data import AssemblyPair, dataset
+from bitr.data import AssemblyPair, dataset, is_name
 from bitr.data.poses import nearest_pose
-from bitr.data.registry import is_name
 from bitr.errors import InputError
 from bitr.io import as_points
 from bitr.model.checkpoint import find

@@ -15,10 +15,13 @@ from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 from scipy.spatial import cKDTree
 
-from bitr.data import AssemblyPair
-from bitr.data.generated import INFO, ShapeCache, ShapesConfig, shapes
-from bitr.data.generated.cache import FIRST, cache_folder
+from bitr.data import AssemblyPair, dataset, info
+from bitr.data.generated import ShapeCache, ShapesConfig, shapes
+from bitr.data.generated.fracture import FIRST, cache_folder
 from bitr.errors import InputError
+from bitr.io import Geometry, write
+from tests.data.cases import shape
+from tests.refine.contact.solids import box
 
 CLEAN = ShapesConfig(points=800, noise=0.0, unevenness=0.0, solids=6)
 ONLY = {"fracture": (1.0, 0.0, 0.0), "cut": (0.0, 1.0, 0.0), "crop": (0.0, 0.0, 1.0)}
@@ -34,7 +37,7 @@ def digest(pair: AssemblyPair) -> str:
 
 
 def in_place(pair: AssemblyPair) -> tuple[np.ndarray, np.ndarray]:
-    """How far each point of the moved source is from the reference, and how much the two normals agree."""
+    """Distance of each point of the moved source from the reference, and agreement of the two normals."""
     moved = pair.source.moved(pair.ref_from_src)
     far, nearest = cKDTree(pair.reference.points).query(moved.points)
     return far, np.einsum("ni,ni->n", moved.normals, pair.reference.normals[nearest])
@@ -132,15 +135,16 @@ def test_nothing_comes_from_a_network(tmp_path, monkeypatch):
 
     monkeypatch.setattr(socket, "socket", refused)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    pairs = INFO.open("val", None, 0)
+    pairs = info("shapes").open("val", None, 0)
     assert isinstance(pairs[7], AssemblyPair)
     assert ShapeCache(cache_folder(None), (2, 8)).path(FIRST["val"] + 7).is_file()
 
 
 def test_the_data_set_tells_what_it_is(root):
-    assert INFO.name == "shapes"
-    assert INFO.present(None)
-    assert {split: len(INFO.open(split, root, 0)) for split in INFO.splits} == {
+    described = info("shapes")
+    assert described.name == "shapes"
+    assert described.present(None)
+    assert {split: len(described.open(split, root, 0)) for split in described.splits} == {
         "train": 100_000,
         "val": 1000,
         "test": 1000,
@@ -218,3 +222,70 @@ def test_unevenness_makes_one_end_denser(root):
 def test_settings_out_of_range_are_named(name, value):
     with pytest.raises(InputError, match=rf"ShapesConfig: {name} = .* is out of range"):
         ShapesConfig(**{name: value})
+
+
+# options: pairs of one kind, and meshes of the user's
+
+
+@pytest.mark.parametrize(
+    ("option", "kinds"), [("cut", {"cut"}), ("crop", {"crop"}), ("apart", {"cut", "fracture"})]
+)
+def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
+    pairs = dataset(f"shapes:{option}", "val", root)
+    assert {pairs[i].id.rpartition("/")[2] for i in range(12)} == kinds
+    assert info(f"shapes:{option}").name == f"shapes:{option}"
+
+
+def test_an_unknown_option_is_refused_with_those_there_are():
+    with pytest.raises(
+        InputError, match="shapes:sliced: expected one of fracture, cut, crop, apart, outliers, noisy, meshes"
+    ):
+        info("shapes:sliced")
+
+
+def test_noisy_crops_have_noise_of_one_per_cent_on_both_sides(root):
+    noisy = dataset("shapes:noisy", "val", root)
+    clean = shapes("val", root, config=ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.0))
+    for i in range(3):
+        assert noisy[i].id == clean[i].id
+        for one, other in ((noisy[i].source, clean[i].source), (noisy[i].reference, clean[i].reference)):
+            assert (one.points - other.points).std() == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.fixture
+def meshes(tmp_path):
+    (tmp_path / "shapes").mkdir()
+    write(tmp_path / "shapes" / "brick.obj", box(1.0, 2.0, 3.0))
+    write(tmp_path / "shapes" / "tile.obj", box(3.0, 3.0, 1.0))
+    return tmp_path
+
+
+def test_meshes_are_cut_and_cropped_in_turn(meshes):
+    pairs = dataset("shapes:meshes", "test", meshes)
+    assert len(pairs) == 24
+    assert [pairs[i].id for i in (0, 1, 2, 3)] == ["brick/0/cut", "tile/0/cut", "brick/1/crop", "tile/1/crop"]
+    for pair in (pairs[0], pairs[3]):
+        whole = np.concatenate([pair.source.moved(pair.ref_from_src).points, pair.reference.points])
+        assert len(whole) == 2000
+        assert np.linalg.norm(whole - whole.mean(0), axis=1).max() < 1.5
+
+
+def test_the_classic_meshes_give_108_pairs(real_data):
+    assert len(dataset("shapes:meshes", "test", real_data)) == 108
+
+
+def test_another_seed_samples_the_meshes_anew(meshes):
+    one, other = (dataset("shapes:meshes", "test", meshes, seed)[2] for seed in (0, 1))
+    assert one.id == other.id
+    assert not np.allclose(one.source.points, other.source.points)
+
+
+def test_without_meshes_it_is_said_where_to_put_them(tmp_path):
+    with pytest.raises(InputError, match=r"put meshes .* into the folder shapes/"):
+        dataset("shapes:meshes", "test", tmp_path)
+
+
+def test_a_cloud_among_the_meshes_is_refused_by_name(meshes):
+    write(meshes / "shapes" / "points.ply", Geometry(shape(50, np.random.default_rng(0)).points))
+    with pytest.raises(InputError, match=r"points\.ply: is a cloud of points, expected a mesh"):
+        dataset("shapes:meshes", "test", meshes)

@@ -1,6 +1,11 @@
-"""Fractures: closed pieces that give back the whole, and broken surfaces that match."""
+"""Fractures: closed pieces that give back the whole, broken surfaces that match, and stored ones."""
 
 from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +13,13 @@ import trimesh
 from numpy.testing import assert_allclose
 from scipy.spatial import cKDTree
 
-from bitr.data.generated.fracture import OUTSIDE, WHOLE, Fracture, broken
+from bitr.data import storage
+from bitr.data.generated import ShapeCache, ShapesConfig, broken_solid, fracture
+from bitr.data.generated.dataset import num_solids
+from bitr.data.generated.fracture import FIRST, OUTSIDE, WHOLE, Fracture, break_solid, cache_folder
+from bitr.data.generated.kernel import kernel
 from bitr.data.generated.solids import random_solid
+from bitr.errors import InputError
 from bitr.io import Geometry, sample_surface
 
 CASES = [(seed, 2 + seed % 7) for seed in range(10)]
@@ -23,7 +33,7 @@ def fractures() -> list[tuple[float, Fracture]]:
     for seed, pieces in CASES:
         rng = np.random.default_rng(seed)
         _, whole = random_solid(rng)
-        found.append((whole.volume(), broken(whole, pieces, rng)))
+        found.append((whole.volume(), break_solid(whole, pieces, rng)))
     return found
 
 
@@ -107,12 +117,10 @@ def test_what_fits_touches_and_has_nothing_in_common(fractures):
 
 def test_pieces_far_apart_do_not_fit():
     """A rod in four: the two ends do not touch."""
-    from bitr.data.generated.solids.kernel import kernel
-
     rod = kernel().Manifold.cube((4.0, 0.4, 0.4), True)
     rng, apart = np.random.default_rng(3), 0
     for _ in range(5):
-        found = broken(rod, 4, rng)
+        found = break_solid(rod, 4, rng)
         middle = {p: found.surface(p).points[found.faces[found.piece == p]].mean() for p in found.pieces}
         ends = sorted((min(middle, key=middle.get), max(middle, key=middle.get)))
         apart += ends not in found.fits.tolist()
@@ -129,3 +137,128 @@ def test_some_cuts_are_planes_and_most_are_rough(fractures):
             off.append(spread[2] / spread[0])
     assert 0.02 < np.mean(np.array(off) < 1e-5) < 0.6
     assert np.mean(np.array(off) > 0.02) > 0.4
+
+
+# stored shapes: as they were made, made again when damaged, and never seen half written
+
+SEED = 12
+
+
+def same(a: Fracture, b: Fracture) -> bool:
+    return all(np.array_equal(getattr(a, field.name), getattr(b, field.name)) for field in fields(Fracture))
+
+
+@pytest.fixture(scope="module")
+def made() -> Fracture:
+    return broken_solid(SEED, (2, 3))
+
+
+@pytest.fixture
+def store(tmp_path: Path, made: Fracture, monkeypatch: pytest.MonkeyPatch) -> ShapeCache:
+    """A cache in an empty folder that counts how often a solid is made."""
+    calls: list[int] = []
+
+    def counted(seed: int, pieces: tuple[int, int]) -> Fracture:
+        calls.append(seed)
+        return made
+
+    monkeypatch.setattr(fracture, "broken_solid", counted)
+    monkeypatch.setattr(ShapeCache, "calls", calls, raising=False)
+    return ShapeCache(tmp_path, (2, 3))
+
+
+def test_a_shape_is_made_once_and_comes_back_as_it_was(store, made):
+    assert same(store.get(SEED), made)
+    assert same(store.get(SEED), made)
+    assert store.calls == [SEED]
+    assert [path.name for path in store.path(SEED).parent.iterdir()] == [f"{SEED}.shape"]
+
+
+@pytest.mark.parametrize("kept", [0, 3, 4, 20, 500, -1])
+def test_a_file_cut_short_is_made_again(store, made, kept):
+    store.get(SEED)
+    whole = store.path(SEED).read_bytes()
+    store.path(SEED).write_bytes(whole[:kept])
+    assert same(store.get(SEED), made)
+    assert store.path(SEED).read_bytes() == whole
+    assert store.calls == [SEED] * 2
+
+
+def test_a_changed_byte_anywhere_is_noticed(store, made):
+    store.get(SEED)
+    whole = store.path(SEED).read_bytes()
+    places = [*range(0, 400, 7), *np.random.default_rng(0).integers(0, len(whole), 40)]
+    for place in places:
+        store.path(SEED).write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        assert same(store.get(SEED), made)
+    store.path(SEED).write_bytes(bytes(4))
+    assert same(store.get(SEED), made)
+    assert len(store.calls) == len(places) + 2
+
+
+def test_an_interrupted_write_leaves_nothing(store, made, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.get(SEED)
+    assert list(store.path(SEED).parent.iterdir()) == []
+    assert same(store.get(SEED), made)
+
+
+def test_many_may_ask_at_once(store, made):
+    with ThreadPoolExecutor(8) as pool:
+        assert all(same(found, made) for found in pool.map(store.get, [SEED] * 24))
+    assert same(store.get(SEED), made)
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(store, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match=r"file.*cannot be stored.*XDG_CACHE_HOME"):
+        ShapeCache(tmp_path / "file", (2, 3)).get(SEED)
+
+
+def test_other_parameters_recipes_and_versions_are_kept_apart(store, tmp_path, monkeypatch):
+    assert ShapeCache(tmp_path, (2, 4)).path(SEED).parent != store.path(SEED).parent
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "version", lambda name: "another")
+        another_version = store.path(SEED)
+    before = store.path(SEED)
+    monkeypatch.setattr(fracture, "RECIPE", "another")
+    assert len({before, another_version, store.path(SEED)}) == 3
+
+
+def test_the_recipe_has_the_name_of_what_it_makes():
+    """If this fails, seeds give other solids: give ``RECIPE`` another name, and put the new volumes here."""
+    volumes = [
+        [volume(found.surface(piece)) for piece in found.pieces]
+        for found in (broken_solid(seed, (2, 3)) for seed in range(3))
+    ]
+    assert fracture.RECIPE == "46a660f3549e"
+    assert_allclose(volumes, [[0.15053, 0.55897], [0.12613, 0.40946], [0.15215, 0.1788]], rtol=1e-3)
+
+
+def test_the_folder_is_below_the_root_only_where_it_was_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cached"))
+    assert cache_folder(None) == cache_folder(tmp_path) == tmp_path / "cached" / "bitr" / "shapes"
+    (tmp_path / "generated").mkdir()
+    assert cache_folder(tmp_path) == tmp_path / "generated"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder(None) == tmp_path / ".cache" / "bitr" / "shapes"
+
+
+def test_splits_have_no_seed_in_common():
+    seeds = {
+        split: set(range(first, first + num_solids(split, ShapesConfig()))) for split, first in FIRST.items()
+    }
+    assert len(set.union(*seeds.values())) == sum(map(len, seeds.values()))
+    assert FIRST["train"] + 10**8 < FIRST["val"] < FIRST["test"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(2, 2), (4, 5)])
+def test_a_solid_has_as_many_pieces_as_the_range_allows(low, high):
+    for seed in range(3):
+        assert low <= len(broken_solid(seed, (low, high)).pieces) <= high

@@ -10,12 +10,8 @@ import trimesh
 from numpy.testing import assert_allclose
 from scipy.spatial import cKDTree
 
-from bitr.data.generated.solids import FAMILIES, random_solid
-from bitr.data.generated.solids.families import EDGE, STRETCH, with_detail
-from bitr.data.generated.solids.implicit import level_set
-from bitr.data.generated.solids.kernel import kernel, solid
-from bitr.data.generated.solids.noise import Fractal
-from bitr.data.generated.solids.tubes import swept
+from bitr.data.generated.kernel import Fractal, kernel, level_set, solid, sweep_section
+from bitr.data.generated.solids import EDGE, FAMILIES, STRETCH, add_detail, random_solid
 from bitr.errors import InputError
 
 
@@ -102,7 +98,7 @@ def test_detail_takes_no_two_places_to_one():
     before = np.array(mesh_of(kernel().Manifold.sphere(1.0, 40).refine_to_length(EDGE)).vertices)
     pairs = cKDTree(before).query_pairs(0.3, output_type="ndarray")
     for seed in range(5):
-        after = with_detail(before, np.random.default_rng(seed))
+        after = add_detail(before, np.random.default_rng(seed))
         old, new = (np.linalg.norm(p[pairs[:, 0]] - p[pairs[:, 1]], axis=1) for p in (before, after))
         assert (new / old).min() > 1 - STRETCH
         assert (new / old).max() < 1 + STRETCH
@@ -120,8 +116,10 @@ def test_a_straight_tube_has_the_volume_of_its_section():
     section = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     path = np.linspace([0, 0, 0], [1.0, 2.0, 2.0], 20)
     area = 64 / 2 * np.sin(2 * np.pi / 64)
-    assert_allclose(swept(path, np.full(20, 0.3), section).volume(), 3 * 0.09 * area)
-    assert_allclose(swept(path, np.full(20, 0.3), section, twist=0.4).volume(), 3 * 0.09 * area, rtol=2e-3)
+    assert_allclose(sweep_section(path, np.full(20, 0.3), section).volume(), 3 * 0.09 * area)
+    assert_allclose(
+        sweep_section(path, np.full(20, 0.3), section, twist=0.4).volume(), 3 * 0.09 * area, rtol=2e-3
+    )
 
 
 def test_an_open_surface_is_no_solid():

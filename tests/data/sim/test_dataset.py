@@ -2,27 +2,27 @@ import sys
 
 import numpy as np
 import pytest
+from benchmarks.simulation import rates
 from scipy.spatial import cKDTree
 
+from bitr.data import dataset, info
 from bitr.data.poses import turn_about
-from bitr.data.registry import dataset
-from bitr.data.sim import BOWL_PLACING, MUG_HANGING, Surface, scene_of, sim_pairs, success
-from bitr.data.sim.check import rates
-from bitr.data.sim.keys import SceneKey
-from bitr.data.sim.scanned import load, scanned
-from bitr.data.splits import SPLITS, frozen_splits
+from bitr.data.sim import scene_of, sim_pairs, success
+from bitr.data.sim.dataset import read_demonstration
+from bitr.data.sim.objects import load_scan, scanned_body
+from bitr.data.sim.scenes import SceneKey
+from bitr.data.storage import SPLITS, frozen_splits
 from bitr.errors import InputError
 
-INFOS = {"mug-hanging": MUG_HANGING, "bowl-placing": BOWL_PLACING}
 SIZES = {"mug-hanging": (30, 5, 5), "bowl-placing": (40, 10, 10)}
-NAMES = list(INFOS)
+NAMES = list(SIZES)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_splits_have_the_sizes_of_the_paper(name):
     pytest.importorskip("pybullet")  # type checking looks at an item of each
-    assert INFOS[name].present(None)
-    assert tuple(len(INFOS[name].open(split, None, 0)) for split in SPLITS) == SIZES[name]
+    assert info(name).present(None)
+    assert tuple(len(info(name).open(split, None, 0)) for split in SPLITS) == SIZES[name]
     assert len(sim_pairs(name, "train", n=1000)) == 1000
 
 
@@ -91,15 +91,6 @@ def test_a_bowl_works_however_it_is_turned_about_its_axis_and_a_mug_has_none():
     assert sim_pairs("mug-hanging", "test")[0].axis is None
 
 
-def test_points_of_the_whole_surface_have_normals_and_a_store_of_their_own():
-    pytest.importorskip("pybullet")
-    pair = sim_pairs("bowl-placing", "test", sensor=Surface(300))[0]
-    again = sim_pairs("bowl-placing", "test", sensor=Surface(300))[0]
-    assert pair.source.normals.shape == pair.reference.normals.shape == (300, 3)
-    assert np.array_equal(pair.source.normals, again.source.normals)
-    assert sim_pairs("bowl-placing", "test")[0].source.normals is None
-
-
 def test_a_key_survives_its_id():
     for key in (SceneKey("mug-hanging", "val", 7, 12), SceneKey("bowl-placing", "test", 0, 3, True)):
         assert SceneKey.of(key.id) == key
@@ -126,11 +117,11 @@ def test_every_scanned_object_is_there_once_and_each_split_has_its_own(real_data
     listed = frozen_splits("tableware")
     for id, split in listed.items():
         kind, name = id.split("/")
-        body = load(name, real_data)
+        body = load_scan(name, real_data)
         assert body.name == name
         assert 0.05 < body.size < 0.5
         names = [id.split("/")[1] for id, home in listed.items() if home == split and id.startswith(kind)]
-        assert scanned(kind, split, names.index(name) + len(names), real_data).name == name
+        assert scanned_body(kind, split, names.index(name) + len(names), real_data).name == name
     assert len(listed) == 25
 
 
@@ -143,3 +134,76 @@ def test_where_scans_are_at_hand_each_fourth_scene_is_of_them_and_the_others_sta
     assert success(with_scans[3].id, with_scans[3].ref_from_src, real_data).succeeded
     assert np.array_equal(with_scans[2].source.points, without[2].source.points)
     assert without[3].id == f"{name}/test/0/3"
+
+
+# recorded demonstrations
+
+EDF = info("mug-hanging-edf")
+
+
+def write_demonstration(path, **changes):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "place_grasp_points": rng.normal(size=(20, 3)).astype(np.float32),
+        "place_grasp_rgb": rng.integers(0, 256, (20, 3), dtype=np.uint8),
+        "place_scene_points": rng.normal(size=(30, 3)).astype(np.float32),
+        "place_scene_rgb": rng.integers(0, 256, (30, 3), dtype=np.uint8),
+        "place_target_T": np.eye(4),
+    } | changes
+    np.savez(path, **{name: rows for name, rows in arrays.items() if rows is not None})
+    return path
+
+
+def test_a_demonstration_is_a_pair_with_colours(tmp_path):
+    target = np.array([[0.0, -1, 0, 0.1], [1, 0, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1]])
+    pair = read_demonstration(write_demonstration(tmp_path / "demo_0.npz", place_target_T=target))
+    assert (len(pair.source.points), len(pair.reference.points), pair.id, pair.unit) == (
+        20,
+        30,
+        "demo_0",
+        "m",
+    )
+    assert np.allclose(pair.ref_from_src, target, atol=1e-12)
+    assert 0 <= pair.source.colors.min() <= pair.source.colors.max() <= 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"place_grasp_points": None},
+        {"place_grasp_points": np.zeros((20, 2), np.float32)},
+        {"place_scene_rgb": np.zeros((29, 3), np.uint8)},
+        {"place_target_T": np.diag([2.0, 1, 1, 1])},
+        {"place_target_T": np.eye(3)},
+    ],
+)
+def test_a_damaged_demonstration_is_named(tmp_path, changes):
+    path = write_demonstration(tmp_path / "demo_0.npz", **changes)
+    with pytest.raises(InputError, match=r"demo_0\.npz: "):
+        read_demonstration(path)
+
+
+def test_a_file_that_is_no_archive_is_named(tmp_path):
+    path = tmp_path / "demo_0.npz"
+    path.write_bytes(b"PK\x03\x04 and then nothing")
+    with pytest.raises(InputError, match=r"demo_0\.npz: "):
+        read_demonstration(path)
+
+
+def test_without_files_it_is_not_present(tmp_path):
+    assert not EDF.present(tmp_path)
+    assert not EDF.present(None)
+
+
+def test_in_every_recorded_demonstration_the_peg_ends_in_the_handle(real_data):
+    if not EDF.present(real_data):
+        pytest.skip("BITR_DATA has no recorded demonstrations")
+    pairs = [*EDF.open("train", real_data, 0), *EDF.open("test", real_data, 0)]
+    assert [len(EDF.open(split, real_data, 0)) for split in EDF.splits] == [10, 2]
+    assert len({pair.id for pair in pairs}) == 12
+    for pair in pairs:
+        placed = pair.source.moved(pair.ref_from_src).points
+        stand = pair.reference.points[pair.reference.points[:, 2] > 0.05]
+        near = cKDTree(stand).query(placed)[0]
+        assert 0.003 < near.min() < 0.02  # the peg is in the handle and does not touch it yet
+        assert placed[:, 2].min() > 0.15

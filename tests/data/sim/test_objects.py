@@ -3,11 +3,16 @@ import pytest
 import trimesh
 from scipy.spatial import ConvexHull
 
-from bitr.data.sim.bodies import center_of_mass
-from bitr.data.sim.hangers import random_hanger
-from bitr.data.sim.hole import find_hole
-from bitr.data.sim.scanned import CELL, pieces_of
-from bitr.data.sim.tableware import random_bowl, random_mug, random_plate
+from bitr.data.sim.objects import (
+    CELL,
+    center_of_mass,
+    convex_pieces,
+    find_hole,
+    random_bowl,
+    random_hanger,
+    random_mug,
+    random_plate,
+)
 from bitr.io import Geometry
 
 THICKEST_PEG = 0.0055
@@ -19,7 +24,7 @@ def mesh_of(surface):
 
 
 def depth_in(pieces, points):
-    """How deep each point is in the piece that it is deepest in; below 0 for points outside of all."""
+    """Depth of each point in the piece that it is deepest in; below 0 for points outside of all."""
     equations = [ConvexHull(piece).equations for piece in pieces]
     return np.max([-(points @ e[:, :3].T + e[:, 3]).max(axis=1) for e in equations], axis=0)
 
@@ -69,7 +74,7 @@ def test_the_peg_to_hang_on_is_the_highest_and_goes_up_and_out():
 def test_pieces_of_a_mesh_keep_its_hole_open_and_cover_its_skin():
     ring = trimesh.creation.torus(0.05, 0.008, 48, 24)
     surface = Geometry(np.asarray(ring.vertices), faces=np.asarray(ring.faces, dtype=np.int64))
-    pieces = pieces_of(surface)
+    pieces = convex_pieces(surface)
     assert max(np.ptp(piece, axis=0).max() for piece in pieces) < CELL + 0.005
     on_it = np.asarray(trimesh.sample.sample_surface(ring, 2000, seed=0)[0])
     assert np.abs(depth_in(pieces, on_it)).max() < 0.002

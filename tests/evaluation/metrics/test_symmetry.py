@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.spatial.transform import Rotation
 
-from bitr.data.poses import acted, inverse, pose, random_pose, turn_about
+from bitr.data.poses import inverse, move_points, pose, random_pose, turn_about
 from bitr.evaluation.metrics import nearest_truth, rotation_error_deg
 from tests.evaluation.metrics.test_pose import NOWHERE, act, case
 
@@ -85,9 +85,9 @@ def test_the_nearest_turn_is_found_exactly_and_moves_along(seed):
     assert off(nearest) <= lowest * (1 + 1e-9)
     assert min(np.abs(nearest @ [*axis[i], 1] - t @ [*axis[i], 1]).max() for t in truths for i in (0,)) < 1e-9
     moved = nearest_truth(
-        g2 @ found @ inverse(g1), g2 @ truths @ inverse(g1), act(g1, x), act(g2, y), acted(g1, axis)
+        g2 @ found @ inverse(g1), g2 @ truths @ inverse(g1), act(g1, x), act(g2, y), move_points(g1, axis)
     )
     np.testing.assert_allclose(moved, g2 @ nearest @ inverse(g1), atol=1e-6)
     one = nearest_truth(found, truth[None], x, y, axis)
-    swapped = nearest_truth(inverse(found), inverse(truth)[None], y, x, acted(truth, axis))
+    swapped = nearest_truth(inverse(found), inverse(truth)[None], y, x, move_points(truth, axis))
     np.testing.assert_allclose(swapped, inverse(one), atol=1e-6)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bitr.data.pairs import Pairs
+from bitr.data.pair import Pairs
 from bitr.errors import InputError
 from bitr.evaluation.reproduce import budget
 from bitr.evaluation.reproduce.budget import Budget, Pace, fitted

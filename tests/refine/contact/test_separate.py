@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bitr.data.generated import ShapesConfig, shapes
-from bitr.data.poses import acted
+from bitr.data.poses import move_points
 from bitr.errors import InputError
 from bitr.io import Geometry, sample_surface
 from bitr.refine import separate
@@ -126,13 +126,15 @@ def test_pieces_of_a_fracture_are_not_torn_apart(fractures):
 def test_pieces_of_a_fracture_that_were_pushed_into_each_other_come_back(fractures):
     freed = 0
     for pair in fractures:
-        there = acted(pair.ref_from_src, pair.source.points).mean(0)
+        there = move_points(pair.ref_from_src, pair.source.points).mean(0)
         way = pair.reference.points.mean(0) - there
         start = shifted(*(0.1 * way / np.linalg.norm(way))) @ pair.ref_from_src
         found = separate(pair.source, pair.reference, start)
         if found.moved:
             freed += 1
-            left = np.linalg.norm(acted(found.pose @ np.linalg.inv(pair.ref_from_src), there[None]) - there)
+            left = np.linalg.norm(
+                move_points(found.pose @ np.linalg.inv(pair.ref_from_src), there[None]) - there
+            )
             assert left < 0.1
             assert found.depth_after < found.depth_before
     assert freed >= 2
@@ -232,4 +234,4 @@ def test_a_correction_of_the_opposite_twist_is_its_inverse():
     twist, center, places = rng.normal(size=6), rng.normal(size=3), rng.normal(size=(5, 3))
     one, other = Correction(center, twist), Correction(center, -twist)
     assert np.allclose(one.matrix @ other.matrix, np.eye(4))
-    assert np.allclose(one.half_way_back(acted(one.matrix, places)), other.half_way_back(places))
+    assert np.allclose(one.half_way_back(move_points(one.matrix, places)), other.half_way_back(places))

@@ -1,7 +1,6 @@
-"""The data set ``shapes``: endless pairs of generated objects, which no download is needed for."""
+"""The data set ``shapes``: endless pairs of generated objects; no download is needed."""
 
-from bitr.data.generated.cache import ShapeCache, broken_solid
-from bitr.data.generated.config import ShapesConfig
-from bitr.data.generated.dataset import INFO, shapes
+from bitr.data.generated.dataset import ShapesConfig, shapes
+from bitr.data.generated.fracture import ShapeCache, broken_solid
 
-__all__ = ["INFO", "ShapeCache", "ShapesConfig", "broken_solid", "shapes"]
+__all__ = ["ShapeCache", "ShapesConfig", "broken_solid", "shapes"]

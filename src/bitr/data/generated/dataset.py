@@ -1,25 +1,102 @@
-"""Generated shapes as a data set: endless for training, with shapes of its own for each split."""
+"""The data set ``shapes``: endless pairs of generated objects, broken, cut or cropped."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool, Float64
 
-from bitr.data.generated.cache import FIRST, ShapeCache, cache_folder
-from bitr.data.generated.config import ShapesConfig
-from bitr.data.generated.drawing import draw
-from bitr.data.generated.meshes import MESHES, MESHES_INFO
-from bitr.data.info import DatasetInfo
-from bitr.data.pair import AssemblyPair
-from bitr.data.pairs import Pairs
-from bitr.data.splits import SPLITS
+from bitr.data.generated.fracture import FIRST, WHOLE, Fracture, ShapeCache, cache_folder, unbroken
+from bitr.data.generated.kernel import random_direction
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import Vector
+from bitr.data.registry import DatasetInfo
+from bitr.data.storage import SPLITS, find_below
+from bitr.data.transforms import (
+    add_outliers,
+    assembled,
+    jitter,
+    move_randomly,
+    sample_by_area,
+    split,
+    take,
+    to_unit_sphere,
+)
 from bitr.errors import InputError
+from bitr.io import Geometry, read
 
+KINDS = ("fracture", "cut", "crop")
 COUNTS = {"train": 100_000, "val": 1000, "test": 1000}
-"""For training only a name for an epoch: another seed gives as many others, of the same shapes."""
+"""Number of pairs; for training the length of an epoch, another seed gives others of the same shapes."""
+HELD_OUT = 200
+"""Number of shapes in the splits that are not trained on."""
+TRIES = 20
+"""Pairs of planes to try for two crops that overlap, before one plane crops both."""
+DENSER = 1.5
+"""Oversampling factor of the even points from which uneven ones are chosen."""
+MESHES = "meshes"
+MESH_FILES = ("shapes/*.obj", "shapes/*.off", "shapes/*.ply", "shapes/*.stl")
+PER_MESH = 12
+"""Number of pairs of each mesh of ``shapes:meshes``."""
+
+Sides = tuple[Geometry, Geometry]
+
+
+@dataclass(frozen=True)
+class ShapesConfig:
+    """Settings of a pair; lengths are in a unit in which every shape fits a ball of radius 1.
+
+    Levels of noise, outliers and unevenness are the highest: each side draws its own, up to it.
+    """
+
+    points: int = 1000
+    """Points of either side; a cut shares out twice as many between its two sides."""
+    mix: tuple[float, float, float] = (0.5, 0.2, 0.3)
+    """Weight of each kind: pieces of a fracture, whose broken surfaces match; halves of a surface cut by a
+    plane, with nothing in common; two crops of a surface, by a plane each, which overlap."""
+    pieces: tuple[int, int] = (2, 8)
+    """Fewest and most pieces of a broken solid."""
+    share: tuple[float, float] = (0.3, 0.7)
+    """Range of the source's share of the points of a cut."""
+    keep: tuple[float, float] = (0.3, 0.9)
+    """Range of the share of the surface that a crop keeps."""
+    overlap: float = 0.1
+    """Least share of the smaller crop that lies in the other too; less would not determine the pose."""
+    noise: float = 0.005
+    """Standard deviation of each coordinate."""
+    least_noise: float = 0.0
+    """Lowest level of noise."""
+    outliers: float = 0.0
+    """Outliers as a share of the points, uniform in a cube around the shape."""
+    unevenness: float = 0.5
+    """The density changes by e^unevenness for one standard deviation of the points of a side."""
+    solids: int = 1024
+    """Number of training shapes; each is made once and stored."""
+
+    def __post_init__(self) -> None:
+        low, high = self.pieces
+        rules = {
+            "points": self.points >= 1,
+            "mix": len(self.mix) == len(KINDS) and min(self.mix) >= 0 and sum(self.mix) > 0,
+            "pieces": 2 <= low <= high <= 8,
+            "share": 0 < self.share[0] <= self.share[1] < 1,
+            "keep": 0 < self.keep[0] <= self.keep[1] <= 1,
+            "overlap": 0 <= self.overlap <= 1,
+            "noise": self.noise >= self.least_noise,
+            "least_noise": self.least_noise >= 0,
+            "outliers": 0 <= self.outliers <= 1,
+            "unevenness": 0 <= self.unevenness <= 3,
+            "solids": self.solids >= 1,
+        }
+        for name, is_kept in rules.items():
+            if not is_kept:
+                raise InputError(f"ShapesConfig: {name} = {getattr(self, name)!r} is out of range")
+
+
 MIXES = {
     "fracture": (ShapesConfig(mix=(1.0, 0.0, 0.0)), "broken"),
     "cut": (ShapesConfig(mix=(0.0, 1.0, 0.0)), "cut in two by a plane"),
@@ -31,63 +108,164 @@ MIXES = {
         "cropped twice, so that the crops overlap, with noise of 1% of the radius",
     ),
 }
-"""Options of the data set: what is drawn, and that in words."""
-HELD_OUT = 200
-"""Different shapes of the splits that are not trained on."""
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    cache: ShapeCache
-    config: ShapesConfig
-    split: str
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        number = i % solids(self.split, self.config)
-        return draw(self.cache.get(FIRST[self.split] + number), self.config, f"{self.split}/{i}", rng)
+"""Options of the data set: settings, and a description."""
 
 
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
     """Pairs of generated shapes; consecutive pairs are of different shapes.
 
-    Shapes are stored below ``root``, if that has a folder ``generated``, or among the user's cached files.
+    Shapes are stored below ``root`` if it has a folder ``generated``, else among the user's cached files.
     """
     if split not in SPLITS:
         raise InputError(f"shapes: no split {split!r}, expected one of {', '.join(SPLITS)}")
     config = config or ShapesConfig()
-    made = _Drawn(ShapeCache(cache_folder(root), config.pieces), config, split)
-    return Pairs("shapes", split, seed, made, range(COUNTS[split]))
+    make = partial(_make, ShapeCache(cache_folder(root), config.pieces), config, split)
+    return Pairs("shapes", split, seed, make, range(COUNTS[split]))
 
 
-def solids(split: str, config: ShapesConfig) -> int:
-    """How many different shapes a split has."""
+def num_solids(split: str, config: ShapesConfig) -> int:
+    """Number of different shapes of a split."""
     return config.solids if split == "train" else HELD_OUT
 
 
-def variant(option: str) -> DatasetInfo:
+def _make(
+    cache: ShapeCache, config: ShapesConfig, split: str, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    number = i % num_solids(split, config)
+    return draw(cache.get(FIRST[split] + number), config, f"{split}/{i}", rng)
+
+
+# pairs from a broken solid: which part of its surface either side sees, and with what faults
+
+
+def draw(given: Fracture, config: ShapesConfig, id: str, rng: np.random.Generator) -> AssemblyPair:
+    """A random pair, each side moved on its own; its kind is the last word of its id."""
+    kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
+    return draw_kind(given, kind, config, id, rng)
+
+
+def draw_kind(
+    given: Fracture, kind: str, config: ShapesConfig, id: str, rng: np.random.Generator
+) -> AssemblyPair:
+    """A random pair of one kind."""
+    source, reference = (_add_faults(side, config, rng) for side in DRAW[kind](given, config, rng))
+    return move_randomly(assembled(source, reference, f"{id}/{kind}"), rng)
+
+
+def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
+    """Two pieces that fit, or groups of pieces that stayed together: either may be the source."""
+    a, b = rng.permutation(given.fits[int(rng.integers(len(given.fits)))])
+    first, second = (_sample(given.surface(int(node)), config.points, config, rng) for node in (a, b))
+    return first, second
+
+
+def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
+    """The surface of the whole, cut in two by a plane: open shells that have nothing in common."""
+    cloud = _sample(given.surface(WHOLE), 2 * config.points, config, rng)
+    return split(cloud, rng.uniform(*config.share), rng)
+
+
+def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
+    """The surface of the whole, sampled twice, each time cropped by a plane of its own; the two overlap."""
+    keep = rng.uniform(*config.keep, 2)
+    counts = np.rint(config.points / keep).astype(int)
+    even = sample_by_area(given.surface(WHOLE), int(DENSER * counts.sum()) + 2, rng)
+    # all points are drawn independently: one part for each side
+    rows = np.split(np.arange(len(even.points)), [int(DENSER * counts[0]) + 1])
+    samples = [
+        _thin_unevenly(take(even, own), int(n), config, rng) for own, n in zip(rows, counts, strict=True)
+    ]
+    directions = _overlapping_directions(samples[0].points, keep, config.overlap, rng)
+    first, second = (
+        take(sample, np.argsort(sample.points @ direction, kind="stable")[: config.points])
+        for sample, direction in zip(samples, directions, strict=True)
+    )
+    return first, second
+
+
+DRAW: dict[str, Callable[[Fracture, ShapesConfig, np.random.Generator], Sides]] = {
+    "fracture": _two_pieces,
+    "cut": _two_halves,
+    "crop": _two_crops,
+}
+
+
+def _overlapping_directions(
+    points: Float64[np.ndarray, "n 3"],
+    keep: Float64[np.ndarray, " 2"],
+    least: float,
+    rng: np.random.Generator,
+) -> tuple[Vector, Vector]:
+    """Directions of two crops that share at least a part ``least`` of the smaller one."""
+
+    def inside(direction: Vector, share: float) -> Bool[np.ndarray, " n"]:
+        along = points @ direction
+        return along <= np.quantile(along, share)
+
+    one = random_direction(rng)
+    kept = inside(one, keep[0])
+    for _ in range(TRIES):
+        other = random_direction(rng)
+        if np.mean(kept & inside(other, keep[1])) >= least * keep.min():
+            return one, other
+    return one, one
+
+
+def _sample(surface: Geometry, n: int, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
+    return _thin_unevenly(sample_by_area(surface, int(DENSER * n) + 1, rng), n, config, rng)
+
+
+def _thin_unevenly(even: Geometry, n: int, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
+    """Choose n points, the denser the farther they lie in a random direction."""
+    along = even.points @ random_direction(rng)
+    weight = np.exp(rng.uniform(0, config.unevenness) * (along - along.mean()) / along.std())
+    # the n largest of log(u)/w for uniform u are a draw without replacement by the weights w
+    return take(even, np.argsort(np.log(rng.random(len(along))) / weight, kind="stable")[-n:])
+
+
+def _add_faults(cloud: Geometry, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
+    noise = config.least_noise + (config.noise - config.least_noise) * rng.random()
+    outliers = config.outliers * rng.random()
+    return add_outliers(jitter(cloud, noise, rng), round(outliers * len(cloud.points)), rng)
+
+
+# pairs from the user's meshes, to test on shapes that no generator made
+
+
+def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.random.Generator) -> AssemblyPair:
+    """Cuts and crops in turn. Meshes need not be solids, so that none is broken."""
+    turn, number = divmod(i, len(meshes))
+    name, mesh = meshes[number]
+    return draw_kind(mesh, ("cut", "crop")[turn % 2], ShapesConfig(), f"{name}/{turn}", rng)
+
+
+def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
+    files = find_below(root, *MESH_FILES)
+    meshes = tuple((path.stem, unbroken(to_unit_sphere(read(path)))) for path in files)
+    return Pairs("shapes:meshes", split, seed, partial(_make_of_mesh, meshes), range(PER_MESH * len(meshes)))
+
+
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
-    ``shapes:outliers`` cuts with points that belong to nothing, ``shapes:noisy`` noisy crops;
-    ``shapes:meshes`` cuts and crops the user's own meshes."""
+    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops; ``shapes:meshes`` cuts and crops the
+    user's own meshes."""
     if option == MESHES:
-        return MESHES_INFO
+        return replace(
+            base,
+            name="shapes:meshes",
+            title="meshes of the user's, cut and cropped",
+            licence="that of the meshes",
+            source="put meshes (obj, off, ply, stl) into the folder shapes/",
+            splits=("test",),
+            present=lambda root: bool(find_below(root, *MESH_FILES)),
+            open=_open_meshes,
+        )
     if option not in MIXES:
         raise InputError(f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
     config, words = MIXES[option]
-    return replace(
-        INFO,
-        name=f"shapes:{option}",
-        title=f"generated objects, {words}",
-        open=partial(shapes, config=config),
-    )
+    title = f"generated objects, {words}"
+    return replace(base, name=f"shapes:{option}", title=title, open=partial(shapes, config=config))
 
 
-INFO = DatasetInfo(
-    name="shapes",
-    title="generated objects, broken, cut or cropped; endless",
-    section="",
-    licence="MIT, as this package",
-    source='made here, and stored as they are needed; making them needs pip install "bitr[data]"',
-    splits=SPLITS,
-    present=lambda root: True,
-    open=shapes,
-)
+OPEN = {"shapes": shapes}
+VARIANTS = {"shapes": _variant}

@@ -1,121 +1,108 @@
-"""Mug-hanging and bowl-placing as data sets: scenes by their ids, and pairs of what cameras see of them."""
+"""Mug-hanging and bowl-placing (Sec. 6.6): simulated scenes as cameras see them, and EDF's recordings."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from bitr.data.info import DatasetInfo, Open
-from bitr.data.pair import AssemblyPair
-from bitr.data.pairs import Pairs
-from bitr.data.poses import acted
-from bitr.data.root import data_root
-from bitr.data.sim import bowl_placing, mug_hanging, scanned
-from bitr.data.sim.camera import Cameras, Sensor
-from bitr.data.sim.keys import SCANNED_EVERY, SceneKey
-from bitr.data.sim.making import draft_of, make_scene
-from bitr.data.sim.scene import Scene, Task
-from bitr.data.sim.store import Arrays, stored
-from bitr.data.splits import SPLITS
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import move_points, nearest_pose
+from bitr.data.sim.objects import has_scans
+from bitr.data.sim.scenes import SCANNED_EVERY, TASKS, Scene, SceneKey, Task, scene_of, stored
+from bitr.data.sim.world import PIXELS, POINTS, see
+from bitr.data.storage import SPLITS, Arrays, find_below, open_npz
 from bitr.errors import InputError
 from bitr.io import Geometry
 
-TASKS = {task.name: task for task in (mug_hanging.TASK, bowl_placing.TASK)}
 ALL_AROUND = (30.0, -30.0) * 3
 """Degrees above the horizon of the views of an object that is held in the air."""
 FROM_ABOVE = (20.0, 50.0) * 3
-"""Of what stands on a table."""
+"""Degrees above the horizon of the views of a support on the table."""
 OWN_AXIS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 """Two points of the axis of a round object, in its own frame."""
+RECORDINGS = {
+    "train": "manipulation/edf_demos/test_demo_demo_*.npz",
+    "test": "manipulation/edf_demos/test_unseen_demo_demo_*.npz",
+}
+"""Ten demonstrations with one set of objects, two with mugs that were not seen."""
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Makes the pairs of a split."""
-
-    task: Task
-    split: str
-    seed: int
-    root: Path | None
-    sensor: Sensor
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        from_scans = scanned.present(self.root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
-        key = SceneKey(self.task.name, self.split, self.seed, i, from_scans)
-        found = stored(self.sensor.name, key.id, lambda: self.look(scene_of(key.id, self.root), rng))
-        source, reference = (
-            Geometry(found[f"{side}_points"], found.get(f"{side}_normals"), name=f"{key.id}/{side}")
-            for side in ("source", "reference")
-        )
-        axis = acted(found["observed"], OWN_AXIS) if self.task.round else None
-        return AssemblyPair(source, reference, found["ref_from_src"], key.id, unit="m", axis=axis)
-
-    def look(self, scene: Scene, rng: np.random.Generator) -> Arrays:
-        """All that a pair of this scene needs."""
-        draft = scene.draft
-        seen = {
-            "source": self.sensor.see(draft.object.moved(draft.observed), ALL_AROUND, rng),
-            "reference": self.sensor.see(draft.support, FROM_ABOVE, rng),
-        }
-        points = {f"{side}_points": cloud.points for side, cloud in seen.items()}
-        normals = {f"{side}_normals": c.normals for side, c in seen.items() if c.normals is not None}
-        return points | normals | {"ref_from_src": scene.ref_from_src, "observed": draft.observed}
+def _make(
+    task: Task, split: str, seed: int, root: Path | None, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    from_scans = has_scans(root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
+    key = SceneKey(task.name, split, seed, i, from_scans)
+    found = stored(f"cameras-{POINTS}-{PIXELS}", key.id, lambda: _look_at(scene_of(key.id, root), rng))
+    source, reference = (
+        Geometry(found[f"{side}_points"], name=f"{key.id}/{side}") for side in ("source", "reference")
+    )
+    axis = move_points(found["observed"], OWN_AXIS) if task.is_round else None
+    return AssemblyPair(source, reference, found["ref_from_src"], key.id, unit="m", axis=axis)
 
 
-def scene_of(id: str, root: str | os.PathLike[str] | None = None) -> Scene:
-    """The scene of a pair, from its id alone; one of scanned objects needs the folder of data."""
-    key, folder = SceneKey.of(id), data_root(root)
-    if key.task not in TASKS:
-        raise InputError(f"{id}: no simulated data set {key.task}, expected one of {', '.join(TASKS)}")
-    task = TASKS[key.task]
-
-    def make() -> Arrays:
-        scene, attempt = make_scene(task, key, folder)
-        return {"attempt": np.array(attempt), "target": scene.target}
-
-    found = stored("scenes", key.id, make)
-    return Scene(key.id, draft_of(task, key, int(found["attempt"]), folder), found["target"])
+def _look_at(scene: Scene, rng: np.random.Generator) -> Arrays:
+    """All that a pair of this scene needs."""
+    draft = scene.draft
+    return {
+        "source_points": see(draft.object.moved(draft.observed), ALL_AROUND, rng),
+        "reference_points": see(draft.support, FROM_ABOVE, rng),
+        "ref_from_src": scene.ref_from_src,
+        "observed": draft.observed,
+    }
 
 
-def sim_pairs(
-    name: str,
-    split: str,
-    root: Path | None = None,
-    seed: int = 0,
-    n: int | None = None,
-    sensor: Sensor | None = None,
-) -> Pairs:
+def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n: int | None = None) -> Pairs:
     """The first ``n`` pairs of a simulated data set, by default as many as the paper has.
 
-    No object is in two splits. Where the root has scanned tableware, each fourth scene is of it.
+    No object is in two splits. If the root has scanned tableware, each fourth scene has it.
     """
     if split not in SPLITS:
         raise InputError(f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
     task = TASKS[name]
-    make = _Seen(task, split, seed, root, sensor or Cameras())
-    return Pairs(name, split, seed, make, range(task.sizes[split] if n is None else n))
+    rows = range(task.sizes[split] if n is None else n)
+    return Pairs(name, split, seed, partial(_make, task, split, seed, root), rows)
 
 
-def _opened(name: str) -> Open:
-    return lambda split, root, seed: sim_pairs(name, split, root, seed)
+# recorded demonstrations of EDF (Ryu et al. 2023): a mug in a gripper, a table with a stand
 
 
-def _info(name: str, title: str) -> DatasetInfo:
-    return DatasetInfo(
-        name=name,
-        title=title,
-        section="Sec. 6.6",
-        licence="MIT, as this package; scanned tableware where it is used: CC BY 4.0, Downs et al. 2022",
-        source='made here, and stored as it is needed; making it needs pip install "bitr[sim]"',
-        splits=SPLITS,
-        present=lambda root: True,
-        open=_opened(name),
-        joints=("touch", "model"),
-    )
+def read_demonstration(path: Path) -> AssemblyPair:
+    """The gripper with its mug, in the gripper's frame, onto the table with the stand, in metres."""
+    sides = ("grasp", "scene")
+    needed = [f"place_{side}_{part}" for side in sides for part in ("points", "rgb")]
+    with open_npz(path, *needed, "place_target_T") as file:
+        held, scene = (_cloud(file[f"place_{s}_points"], file[f"place_{s}_rgb"], path) for s in sides)
+        target = np.asarray(file["place_target_T"], dtype=np.float64)
+    if target.shape != (4, 4):
+        raise InputError(f"{path}: place_target_T has the shape {target.shape}, expected a 4×4 pose")
+    return AssemblyPair(held, scene, nearest_pose(target, str(path)), path.stem, unit="m")
 
 
-MUG_HANGING = _info("mug-hanging", "simulated mugs to hang on stands by their handles")
-BOWL_PLACING = _info("bowl-placing", "simulated bowls to put on plates")
+def _cloud(points: np.ndarray, colors: np.ndarray, path: Path) -> Geometry:
+    if points.ndim != 2 or points.shape[1] != 3 or colors.shape != points.shape:
+        raise InputError(
+            f"{path}: points of the shape {points.shape} and colours of {colors.shape}, expected n×3 each"
+        )
+    return Geometry(points.astype(np.float64), colors=colors.astype(np.float64) / 255, name=str(path))
+
+
+def _open_simulated(name: str, split: str, root: Path | None, seed: int) -> Pairs:
+    return sim_pairs(name, split, root, seed)
+
+
+def _open_recorded(split: str, root: Path | None, seed: int) -> Pairs:
+    paths = tuple(find_below(root, RECORDINGS[split]))
+    return Pairs("mug-hanging-edf", split, seed, partial(_make_recorded, paths), range(len(paths)))
+
+
+def _make_recorded(paths: tuple[Path, ...], i: int, rng: np.random.Generator) -> AssemblyPair:
+    return read_demonstration(paths[i])
+
+
+OPEN = {
+    **{name: partial(_open_simulated, name) for name in TASKS},
+    "mug-hanging-edf": _open_recorded,
+}
+PRESENT = {"mug-hanging-edf": lambda root: bool(find_below(root, *RECORDINGS.values()))}

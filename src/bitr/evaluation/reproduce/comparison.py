@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bitr.assembly.finish import METHODS
-from bitr.data.registry import info, is_name
+from bitr.data import info, is_name
 from bitr.errors import InputError
 from bitr.evaluation.baselines import baseline
 from bitr.evaluation.baselines.learned import kind, learned_method

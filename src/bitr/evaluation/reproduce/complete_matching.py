@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bitr.data import AssemblyPair
+from bitr.data import AssemblyPair, data_root
 from bitr.data.bunny import bunny, stand_in
-from bitr.data.pairs import Pairs
-from bitr.data.root import data_root
+from bitr.data.pair import Pairs
 from bitr.data.transforms import assembled, both, crop, jitter, move_randomly, two_samples
 from bitr.errors import InputError
 from bitr.evaluation.method import Method

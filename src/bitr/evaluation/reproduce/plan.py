@@ -8,9 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from bitr.data import AssemblyPair, dataset
-from bitr.data.registry import info
-from bitr.data.root import data_root
+from bitr.data import AssemblyPair, data_root, dataset, info
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import Progress
 from bitr.evaluation.reproduce.budget import Budget

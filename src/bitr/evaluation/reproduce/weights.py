@@ -8,7 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bitr.data.root import below, data_root
+from bitr.data import data_root
+from bitr.data.storage import find_below
 from bitr.errors import InputError
 from bitr.evaluation.reproduce.budget import fitted
 from bitr.evaluation.reproduce.plan import Plan
@@ -100,7 +101,7 @@ def data_words(config: TrainConfig, plan: Plan) -> str:
     name = config.data.name.partition(":")[0]
     if name in STAND_INS:
         pattern, words = STAND_INS[name]
-        if not pattern or below(data_root(plan.root), pattern):
+        if not pattern or find_below(data_root(plan.root), pattern):
             return words
     return "the paper's data"
 

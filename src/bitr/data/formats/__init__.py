@@ -1,1 +1,0 @@
-"""The official formats of published data sets, as they come out of their archives."""

@@ -1,0 +1,312 @@
+"""Solids broken into pieces that fit: cut after cut, always through the largest piece.
+
+Breaking a solid takes a hundred times as long as sampling it, so broken solids are made once and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int16, Int32, Int64
+from scipy.spatial import cKDTree
+
+from bitr.data.generated.kernel import Fractal, Solid, frame_about, solid, vertices_of
+from bitr.data.generated.solids import random_solid
+from bitr.data.storage import cache_home, cached, recipe_key
+from bitr.errors import InputError
+from bitr.io import Geometry, area_vectors, sample_surface
+
+RECIPE, MADE_WITH = "46a660f3549e", "3.5.4"
+"""Version of the way from a seed to a broken solid, and of manifold3d, in the names of folders of them.
+Change it whenever a seed gives another solid; a test compares some."""
+FIRST = {"train": 0, "val": 10**9, "test": 2 * 10**9}
+"""Seed of each split's first solid: the ranges have no seed in common."""
+OUTSIDE = -1
+"""Stands in place of a cut for the surface of the solid before it broke."""
+WHOLE = 0
+"""The node that is the whole solid."""
+
+TRIES = 12
+"""Cuts to try through a piece before it is left as it is."""
+SHARE = (0.2, 0.8)
+"""Least and greatest share of its volume on either side of a cut."""
+TOUCHING = 0.25
+"""Two nodes fit if they touch along this share of the smaller one's broken surface."""
+SAMPLES = 400
+"""Points that tell which pieces touch along a cut."""
+
+PLANAR = 0.2
+"""Share of cuts that are planes."""
+SPACING = 0.06
+"""Distance of the corners of a rough cutting surface, where the whole solid has size 1."""
+DEEP = 9.0
+"""Depth of a cutter below its surface, in radii of the solid: farther than anything to be cut."""
+WIDE = 1.35
+"""Half the width of its surface, in radii of the solid: with a margin."""
+
+Height = Callable[[np.ndarray], np.ndarray]
+"""(n, 2) places in the plane → (n,) heights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fracture:
+    """All faces of all pieces, each with the piece that it bounds and the cut that made it.
+
+    The solids before, between and after the cuts are nodes: 0 is the whole, cut c broke ``broke[c]`` into the
+    nodes 2c + 1 and 2c + 2, and the pieces are the nodes that were not broken.
+    """
+
+    points: Float32[np.ndarray, "v 3"]
+    faces: Int32[np.ndarray, "f 3"]
+    piece: Int16[np.ndarray, " f"]
+    cut: Int16[np.ndarray, " f"]
+    broke: Int16[np.ndarray, " c"]
+    fits: Int16[np.ndarray, "p 2"]
+    """Pairs of nodes that have nothing in common and touch along much of their broken surface."""
+
+    @property
+    def pieces(self) -> list[int]:
+        """The nodes that were not broken."""
+        return [node for node in range(2 * len(self.broke) + 1) if node not in self.broke]
+
+    def pieces_of(self, node: int) -> list[int]:
+        """The pieces that a node broke into; a piece is its own."""
+        cuts = np.flatnonzero(self.broke == node)
+        found = [p for c in cuts for side in (2 * c + 1, 2 * c + 2) for p in self.pieces_of(int(side))]
+        return found or [node]
+
+    def cuts_within(self, node: int) -> list[int]:
+        """The cuts through a node."""
+        cuts = [int(c) for c in np.flatnonzero(self.broke == node)]
+        return [
+            c for cut in cuts for c in (cut, *self.cuts_within(2 * cut + 1), *self.cuts_within(2 * cut + 2))
+        ]
+
+    def bounding(self, node: int) -> Bool[np.ndarray, " f"]:
+        """Mask of the faces that bound a node: those of its pieces, except for the cuts within it."""
+        return np.isin(self.piece, self.pieces_of(node)) & ~np.isin(self.cut, self.cuts_within(node))
+
+    def surface(self, node: int, cut: int | None = None) -> Geometry:
+        """The surface of a node; with ``cut``, only the part that this cut made."""
+        chosen = self.bounding(node)
+        if cut is not None:
+            chosen &= self.cut == cut
+        return Geometry(self.points.astype(np.float64), faces=self.faces[chosen].astype(np.int64))
+
+
+def unbroken(mesh: Geometry) -> Fracture:
+    """A mesh as it is, solid or not: the whole is its only node."""
+    if mesh.faces is None:
+        raise InputError(f"{mesh.name}: is a cloud of points, expected a mesh")
+    faces = mesh.faces.astype(np.int32)
+    piece, cut = np.zeros(len(faces), np.int16), np.full(len(faces), OUTSIDE, np.int16)
+    none = np.zeros(0, np.int16), np.zeros((0, 2), np.int16)
+    return Fracture(mesh.points.astype(np.float32), faces, piece, cut, *none)
+
+
+# stored fractures
+
+
+@dataclass(frozen=True)
+class ShapeCache:
+    """A folder of broken solids by seed; missing or damaged ones are made and stored."""
+
+    folder: Path
+    pieces: tuple[int, int]
+
+    def get(self, seed: int) -> Fracture:
+        """The broken solid of a seed."""
+        return stored_fracture(self.path(seed), lambda: broken_solid(seed, self.pieces))
+
+    def path(self, seed: int) -> Path:
+        """Its file, in a folder for the recipe and its settings."""
+        return self.folder / f"{fracture_key()}-{self.pieces[0]}-{self.pieces[1]}" / f"{seed}.shape"
+
+
+def stored_fracture(path: Path, make: Callable[[], Fracture]) -> Fracture:
+    """Read a fracture; make and store it if the file is missing or damaged."""
+    return Fracture(**cached(path, lambda: asdict(make())))
+
+
+def fracture_key() -> str:
+    return recipe_key(RECIPE, "manifold3d", MADE_WITH)
+
+
+def cache_folder(root: Path | None) -> Path:
+    """The folder ``generated`` below the root if there is one, else one among the user's cached files."""
+    if root is not None and (root / "generated").is_dir():
+        return root / "generated"
+    return cache_home() / "shapes"
+
+
+# breaking
+
+
+def broken_solid(seed: int, pieces: tuple[int, int], attempt: int = 0) -> Fracture:
+    """A random solid, broken at random."""
+    rng = np.random.default_rng([seed, attempt])
+    _, whole = random_solid(rng)
+    found = break_at_random(whole, pieces, rng)
+    # one in hundreds cannot be broken into enough pieces, and is passed over
+    return found if len(found.pieces) >= pieces[0] else broken_solid(seed, pieces, attempt + 1)
+
+
+def break_at_random(whole: Solid, pieces: tuple[int, int], rng: np.random.Generator) -> Fracture:
+    """Break a solid into a random number of pieces, few more often than many, or fewer if it cannot be."""
+    counts = np.arange(pieces[0], pieces[1] + 1)
+    chance = 1 / (counts - 1)
+    return break_solid(whole, int(rng.choice(counts, p=chance / chance.sum())), rng)
+
+
+def break_solid(whole: Solid, pieces: int, rng: np.random.Generator) -> Fracture:
+    """Break a solid into that many connected pieces, or fewer if no cut leaves both sides connected."""
+    parts: dict[int, Solid] = {0: whole}
+    cutters: dict[int, int] = {}
+    broke: list[int] = []
+    while len(parts) < pieces:
+        node = max(parts, key=lambda key: parts[key].volume())
+        halves = _halve(parts[node], rng)
+        if halves is None:
+            break
+        cutters[halves[0]] = len(broke)
+        parts[2 * len(broke) + 1], parts[2 * len(broke) + 2] = halves[1:]
+        broke.append(node)
+        del parts[node]
+    return _find_fits(_gather(parts, cutters, broke))
+
+
+def _halve(given: Solid, rng: np.random.Generator) -> tuple[int, Solid, Solid] | None:
+    """The cutter's number and the solid's two sides, both connected and neither too small."""
+    for _ in range(TRIES):
+        cutter = random_cutter(given, rng, rng.uniform(*SHARE))
+        below, above = given.split(cutter)
+        share = below.volume() / given.volume()
+        if SHARE[0] <= share <= SHARE[1] and len(below.decompose()) == len(above.decompose()) == 1:
+            return cutter.original_id(), below, above
+    return None
+
+
+def _gather(parts: dict[int, Solid], cutters: dict[int, int], broke: list[int]) -> Fracture:
+    """The faces of all parts in one list, each with its piece and its cut; manifold3d tracks them."""
+    points, faces, piece, cut = [], [], [], []
+    start = 0
+    for node, part in parts.items():
+        mesh = part.to_mesh64()
+        runs = np.diff(mesh.run_index) // 3
+        origin = [cutters.get(int(number), OUTSIDE) for number in mesh.run_original_id]
+        cut.append(np.repeat(np.array(origin, dtype=np.int16), runs))
+        piece.append(np.full(len(mesh.tri_verts), node, dtype=np.int16))
+        points.append(mesh.vert_properties[:, :3].astype(np.float32))
+        faces.append(mesh.tri_verts.astype(np.int32) + start)
+        start += len(points[-1])
+    return Fracture(
+        np.concatenate(points),
+        np.concatenate(faces),
+        np.concatenate(piece),
+        np.concatenate(cut),
+        np.array(broke, dtype=np.int16),
+        np.zeros((0, 2), dtype=np.int16),
+    )
+
+
+def _find_fits(found: Fracture) -> Fracture:
+    """Add the pairs of nodes that fit."""
+    touch = _touching_areas(found)
+    nodes = range(1, len(touch))
+    own = {node: found.pieces_of(node) for node in nodes}
+    rest = {node: [p for p in found.pieces if p not in own[node]] for node in nodes}
+    edge = {node: touch[np.ix_(own[node], rest[node])].sum() for node in nodes}
+    fits = [
+        (a, b)
+        for a, b in combinations(nodes, 2)
+        if not set(own[a]) & set(own[b])
+        and touch[np.ix_(own[a], own[b])].sum() >= TOUCHING * min(edge[a], edge[b])
+    ]
+    return replace(found, fits=np.array(fits, dtype=np.int16).reshape(-1, 2))
+
+
+def _touching_areas(found: Fracture) -> Float64[np.ndarray, "m m"]:
+    """The area along which two pieces touch, estimated from points of either side of each cut."""
+    touch = np.zeros((2 * len(found.broke) + 1,) * 2)
+    for cut in range(len(found.broke)):
+        a, pieces_a, area = _sample_side(found, 2 * cut + 1, cut)
+        b, pieces_b, _ = _sample_side(found, 2 * cut + 2, cut)
+        # the two sides are the same surface: a point's nearest on the other side is of the piece it touches
+        np.add.at(touch, (pieces_a, pieces_b[cKDTree(b).query(a)[1]]), area / len(a))
+    return touch + touch.T
+
+
+def _sample_side(
+    found: Fracture, node: int, cut: int
+) -> tuple[Float64[np.ndarray, "n 3"], Int64[np.ndarray, " n"], float]:
+    """Points of one side of a cut, even by area, the piece of each, and the whole area."""
+    surfaces = {piece: found.surface(piece, cut) for piece in found.pieces_of(node)}
+    areas = {piece: _area(surface) for piece, surface in surfaces.items()}
+    total = sum(areas.values())
+    counts = {piece: round(SAMPLES * area / total) for piece, area in areas.items()}
+    points = [sample_surface(surfaces[p], n, seed=0).points for p, n in counts.items() if n]
+    return np.concatenate(points), np.repeat(list(counts), list(counts.values())), total
+
+
+def _area(surface: Geometry) -> float:
+    """Total area, up to one factor for all surfaces of a fracture."""
+    assert surface.faces is not None
+    return float(np.linalg.norm(area_vectors(surface.points, surface.faces), axis=1).sum() / 2)
+
+
+# cutters: planes, curved sheets and rough fractures, each as the solid below it
+
+
+def random_cutter(given: Solid, rng: np.random.Generator, share: float) -> Solid:
+    """A solid whose upper side passes through ``given`` with about ``share`` of its corners below.
+
+    Its upper side is a plane, or a bowed sheet with fractal relief: a height over a plane, no overhang.
+    """
+    points = vertices_of(given)
+    # across the line between two corners: long things break across, not along
+    first, second = rng.choice(len(points), 2, replace=False)
+    turn = frame_about(points[first] - points[second], rng)
+    center = (points.min(axis=0) + points.max(axis=0)) / 2
+    local = (points - center) @ turn
+    radius = float(np.linalg.norm(local, axis=1).max())
+    height: Height = _flat if rng.random() < PLANAR else _random_relief(rng, radius)
+    lift = float(np.quantile(local[:, 2] - height(local[:, :2]), share))
+    cells = 1 if height is _flat else max(8, round(2 * WIDE * radius / SPACING))
+    edge = np.linspace(-WIDE * radius, WIDE * radius, cells + 1)
+    u, v = (grid.ravel() for grid in np.meshgrid(edge, edge, indexing="ij"))
+    sheet = np.stack([u, v, lift + height(np.stack([u, v], axis=1))], axis=1)
+    made = _solid_below(sheet, cells + 1, -DEEP * radius)
+    return made.transform(np.concatenate([turn, center[:, None]], axis=1)).as_original()
+
+
+def _flat(at: Float64[np.ndarray, "n 2"]) -> Float64[np.ndarray, " n"]:
+    return np.zeros(len(at))
+
+
+def _random_relief(rng: np.random.Generator, radius: float) -> Height:
+    """A sheet bowed by a random quadratic form and, more or less, rough like broken clay or stone."""
+    bow = rng.normal(size=(2, 2)) * rng.uniform(0, 0.35) / radius
+    longest = radius * rng.uniform(0.6, 1.6)
+    octaves = max(1, int(np.log2(longest / (3 * SPACING))) + 1)  # the shortest wave spans three corners
+    rough = Fractal.random(rng, 2, 1, longest, octaves, rng.uniform(0.3, 1.0))
+    steep = rng.uniform(0.15, 0.9)
+    rough = rough.times(steep / rough.slope(rng.uniform(-radius, radius, (500, 2))))
+
+    def height(at: Float64[np.ndarray, "n 2"]) -> Float64[np.ndarray, " n"]:
+        return np.einsum("ni,ij,nj->n", at, bow, at) + rough(at)[:, 0]
+
+    return height
+
+
+def _solid_below(sheet: Float64[np.ndarray, "n 3"], side: int, bottom: float) -> Solid:
+    """The solid from a square sheet of side × side corners down to a point far below its middle."""
+    at = np.arange(side * side).reshape(side, side)
+    a, b, c, d = at[:-1, :-1], at[1:, :-1], at[1:, 1:], at[:-1, 1:]
+    top = np.concatenate([np.stack([a, b, c], -1), np.stack([a, c, d], -1)]).reshape(-1, 3)
+    rim = np.concatenate([at[:-1, 0], at[-1, :-1], at[:0:-1, -1], at[0, :0:-1]])
+    sides = np.stack([np.full(len(rim), side * side), np.roll(rim, -1), rim], -1)
+    return solid(np.concatenate([sheet, [[0.0, 0.0, bottom]]]), np.concatenate([top, sides]))

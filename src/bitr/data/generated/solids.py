@@ -1,0 +1,428 @@
+"""Random closed solids: nine families of objects, scaled to size 1, with fractal detail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.interpolate import PchipInterpolator
+
+from bitr.data.generated.kernel import (
+    Field,
+    Fractal,
+    Solid,
+    kernel,
+    largest_part,
+    level_set,
+    random_direction,
+    random_rotation,
+    random_section,
+    revolve,
+    superquadric,
+    sweep_section,
+    union,
+    vertices_of,
+    with_vertices,
+)
+
+EDGE = 0.1
+"""Longest edge of a face, before the detail is added, where the largest radius is 1."""
+STRETCH = 0.55
+"""Largest stretch or squeeze by detail: below 1 it cannot fold a surface over."""
+AROUND, LEVELS = 48, 26
+"""Corners around a vessel, and rings from its foot to its rim."""
+STEPS = 60
+"""Rings along a sweep."""
+
+Range = tuple[float, float]
+
+
+def random_solid(rng: np.random.Generator) -> tuple[str, Solid]:
+    """Name of a family, and a connected solid of it that fits the unit ball around the mean of its corners.
+
+    All carry detail, so that none is exactly symmetric and a pose is determined.
+    """
+    names, shares = list(FAMILIES), np.array([share for share, _ in FAMILIES.values()])
+    family = names[int(rng.choice(len(names), p=shares / shares.sum()))]
+    plain = _to_unit_size(largest_part(FAMILIES[family][1](rng)))
+    fine = plain.simplify(0.003).refine_to_length(EDGE)
+    return family, _to_unit_size(with_vertices(fine, add_detail(vertices_of(fine), rng)))
+
+
+def add_detail(points: Float64[np.ndarray, "v 3"], rng: np.random.Generator) -> Float64[np.ndarray, "v 3"]:
+    """Move points by a fractal field: long waves bend the whole, short ones roughen its surface.
+
+    At the points the field stretches by at most ``STRETCH``. One that stretches by less than 1 takes no two
+    points to one under x ↦ x + field(x): walls stay walls, and the surface does not cross itself.
+    """
+    octaves = int(rng.integers(1, 5))
+    field = Fractal.random(rng, 3, 3, rng.uniform(1.2, 3.0), octaves, rng.uniform(0.05, 0.8))
+    stretch = STRETCH * rng.uniform(0.45, 1.0)
+    return points + field.times(stretch / field.slope(points))(points)
+
+
+def _to_unit_size(given: Solid) -> Solid:
+    """Centre on the mean of the corners, and scale the farthest of them to distance 1."""
+    points = vertices_of(given)
+    points -= points.mean(axis=0)
+    return with_vertices(given, points / np.linalg.norm(points, axis=1).max())
+
+
+# vessels: turned bodies with a wall, some with handles, a spout or a foot
+
+
+@dataclass(frozen=True)
+class Style:
+    """A kind of vessel: ranges of its radius at equal steps from foot to rim, and of its height."""
+
+    radii: tuple[Range, ...]
+    height: Range
+    floor: Range = (0.05, 0.12)
+    """Beginning of the hollow, as a share of the height."""
+    handles: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    """Probabilities of none, one and two."""
+    spout: float = 0.0
+    wall: Range = (0.045, 0.09)
+    """Thickness, measured away from the axis."""
+
+
+STYLES = {
+    "vase": Style(
+        ((0.3, 0.5), (0.5, 0.9), (0.5, 0.9), (0.25, 0.5), (0.3, 0.6)), (1.6, 2.4), handles=(0.6, 0.2, 0.2)
+    ),
+    "bottle": Style(
+        ((0.36, 0.5), (0.4, 0.6), (0.4, 0.6), (0.14, 0.3), (0.13, 0.2), (0.14, 0.22)), (1.8, 2.8)
+    ),
+    "bowl": Style(((0.3, 0.5), (0.6, 0.85), (0.8, 1.0), (0.85, 1.1)), (0.5, 1.0), handles=(0.8, 0.1, 0.1)),
+    "cup": Style(((0.35, 0.5), (0.45, 0.6), (0.45, 0.6), (0.45, 0.65)), (0.8, 1.4), handles=(0.1, 0.8, 0.1)),
+    "jug": Style(
+        ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55)),
+        (1.5, 2.2),
+        handles=(0.0, 1.0, 0.0),
+        spout=1.0,
+    ),
+    "goblet": Style(
+        ((0.4, 0.55), (0.08, 0.12), (0.1, 0.16), (0.4, 0.6), (0.35, 0.6)), (1.4, 2.0), floor=(0.5, 0.6)
+    ),
+    "plate": Style(((0.5, 0.7), (0.8, 0.95), (1.0, 1.2)), (0.2, 0.4), floor=(0.3, 0.4), wall=(0.12, 0.2)),
+    "turned": Style(tuple(((0.15, 0.6),) * 7), (1.6, 2.6), floor=(2.0, 2.0), handles=(0.7, 0.2, 0.1)),
+}
+"""The last has no hollow: a pawn, a baluster, a top."""
+
+
+def vessel(rng: np.random.Generator) -> Solid:
+    """A vessel of a random kind: the outside with its handles, less the hollow."""
+    style = STYLES[str(rng.choice(list(STYLES)))]
+    section = random_section(rng, AROUND, plain=0.6, squash=0.3)
+    height = rng.uniform(*style.height)
+    steps = np.linspace(0, 1, len(style.radii))
+    profile = PchipInterpolator(steps, [rng.uniform(*limits) for limits in style.radii])
+    up = np.linspace(0, 1, LEVELS)
+    radius = profile(up)
+    if rng.random() < style.spout:
+        section = _with_beak(section, rng.uniform(0.3, 0.6))
+    outside = revolve(radius, height * up, section)
+    count = int(rng.choice(3, p=style.handles))
+    parts = [outside, *(_handle(rng, profile, height, np.pi * i) for i in range(count))]
+    floor = rng.uniform(*style.floor)
+    if floor >= 1:
+        return union(parts)
+    wall = rng.uniform(*style.wall)
+    inside = floor + (1.2 - floor) * up  # goes on above the rim
+    hollow = np.maximum(profile(np.minimum(inside, 1.0)) - wall, 0.03)
+    return union(parts) - revolve(hollow, height * inside, section)
+
+
+def _with_beak(section: Float64[np.ndarray, "s 2"], length: float) -> Float64[np.ndarray, "s 2"]:
+    """Give the section a beak towards −x."""
+    toward = (1 - section[:, 0] / np.linalg.norm(section, axis=1)) / 2
+    return section * (1 + length * toward**8)[:, None]
+
+
+def _handle(rng: np.random.Generator, profile: PchipInterpolator, height: float, turn: float) -> Solid:
+    """A bow from low to high on the body, its ends inside the wall."""
+    low, high = rng.uniform(0.15, 0.4), rng.uniform(0.65, 0.92)
+    along = np.linspace(0, np.pi, 24)
+    up = low + (high - low) * (1 - np.cos(along)) / 2
+    out = profile(up) - 0.03 + rng.uniform(0.3, 0.6) * np.sin(along) ** rng.uniform(0.5, 1.0)
+    path = np.stack([out * np.cos(turn), out * np.sin(turn), height * up], axis=1)
+    section = random_section(rng, 14, plain=0.7, squash=0.5)
+    return sweep_section(path, np.full(len(path), rng.uniform(0.06, 0.1)), section)
+
+
+# blobs: balls, limbs, boxes and rings that flow into one another
+
+
+def blob(rng: np.random.Generator) -> Solid:
+    """Metaballs, a figure with limbs, or bodies melted together, some with a bite taken out."""
+    parts = (_balls, _figure, _bodies)[int(rng.integers(3))](rng)
+    sharp = rng.uniform(9, 22)
+    bites = [_ball(rng.normal(size=3) * 0.45, rng.uniform(0.2, 0.4)) for _ in range(int(rng.integers(3)))]
+
+    def field(points: np.ndarray) -> np.ndarray:
+        inside = _soft_max([part(points) for part in parts], sharp)
+        return -_soft_max([-inside, *(bite(points) for bite in bites)], sharp) if bites else inside
+
+    return largest_part(level_set(field))
+
+
+def _soft_max(values: list[np.ndarray], sharp: float) -> np.ndarray:
+    """The largest of several fields, smooth where two are about equal."""
+    stacked = np.stack(values)
+    top = stacked.max(axis=0)
+    return top + np.log(np.exp(sharp * (stacked - top)).sum(axis=0)) / sharp
+
+
+def _balls(rng: np.random.Generator) -> list[Field]:
+    """Balls, each touching an earlier one."""
+    centers, radii = [np.zeros(3)], [rng.uniform(0.3, 0.45)]
+    for _ in range(int(rng.integers(3, 8))):
+        from_ = int(rng.integers(len(centers)))
+        radius = rng.uniform(0.18, 0.4)
+        step = random_direction(rng) * (radii[from_] + radius) * 0.8
+        centers.append(np.clip(centers[from_] + step, -0.85, 0.85))
+        radii.append(radius)
+    return [_ball(center, radius) for center, radius in zip(centers, radii, strict=True)]
+
+
+def _figure(rng: np.random.Generator) -> list[Field]:
+    """A trunk with limbs, some of which carry a knob."""
+    ends = rng.normal(size=(2, 3))
+    trunk = 0.45 * ends / np.linalg.norm(ends, axis=1, keepdims=True) * np.array([[1], [-1]])
+    parts = [_limb(trunk[0], trunk[1], *rng.uniform(0.2, 0.36, 2))]
+    for _ in range(int(rng.integers(3, 7))):
+        start = trunk[0] + rng.random() * (trunk[1] - trunk[0])
+        end = np.clip(start + random_direction(rng) * rng.uniform(0.5, 1.0), -1.0, 1.0)
+        thick, thin = rng.uniform(0.14, 0.24), rng.uniform(0.11, 0.16)
+        parts.append(_limb(start, end, thick, thin))
+        if rng.random() < 0.4:
+            parts.append(_ball(end, rng.uniform(0.17, 0.26)))
+    return parts
+
+
+def _bodies(rng: np.random.Generator) -> list[Field]:
+    """Two to four bodies: boxes, rings, balls, limbs."""
+    kinds: list[Callable[[], Field]] = [
+        lambda: _box(rng.normal(size=3) * 0.25, rng.uniform(0.15, 0.55, 3), random_rotation(rng)),
+        lambda: _ring(
+            rng.normal(size=3) * 0.25, rng.uniform(0.4, 0.65), rng.uniform(0.13, 0.2), random_rotation(rng)
+        ),
+        lambda: _ball(rng.normal(size=3) * 0.3, rng.uniform(0.25, 0.5)),
+        lambda: _limb(random_direction(rng) * 0.8, random_direction(rng) * 0.3, *rng.uniform(0.12, 0.25, 2)),
+    ]
+    return [kinds[int(rng.integers(4))]() for _ in range(int(rng.integers(2, 5)))]
+
+
+def _ball(center: np.ndarray, radius: float) -> Field:
+    return lambda p: radius - np.linalg.norm(p - center, axis=1)
+
+
+def _limb(a: np.ndarray, b: np.ndarray, thick: float, thin: float) -> Field:
+    def field(p: np.ndarray) -> np.ndarray:
+        at = np.clip((p - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-9), 0, 1)
+        return thick + (thin - thick) * at - np.linalg.norm(p - a - at[:, None] * (b - a), axis=1)
+
+    return field
+
+
+def _box(center: np.ndarray, half: np.ndarray, turn: np.ndarray) -> Field:
+    def field(p: np.ndarray) -> np.ndarray:
+        beyond = np.abs((p - center) @ turn) - half
+        return -np.linalg.norm(np.maximum(beyond, 0), axis=1) - np.minimum(beyond.max(axis=1), 0) + 0.04
+
+    return field
+
+
+def _ring(center: np.ndarray, radius: float, thick: float, turn: np.ndarray) -> Field:
+    def field(p: np.ndarray) -> np.ndarray:
+        x, y, z = ((p - center) @ turn).T
+        return thick - np.hypot(np.hypot(x, y) - radius, z)
+
+    return field
+
+
+# sweeps: horns, hooks, rings and rods with a shaped, tapering, twisting section
+
+
+def sweep(rng: np.random.Generator) -> Solid:
+    """A section along an arc, a wave or a coil, thinner towards its ends."""
+    path = (_arc, _wave, _coil)[int(rng.integers(3))](rng)
+    at = np.linspace(0, 1, len(path))
+    thick = rng.uniform(0.16, 0.3)
+    swell = 1 + rng.uniform(-0.35, 0.35) * np.cos(2 * np.pi * (rng.integers(1, 4) * at + rng.random()))
+    taper = 1 - rng.uniform(0, 0.7) * at ** rng.uniform(0.7, 2)
+    section = random_section(rng, 32, plain=0.25, squash=0.55)
+    return sweep_section(path, thick * swell * taper, section, rng.uniform(-3, 3))
+
+
+def _arc(rng: np.random.Generator) -> Float64[np.ndarray, "m 3"]:
+    """Part of a circle that leaves its plane."""
+    angle = np.linspace(0, rng.uniform(1.0, 5.0), STEPS)
+    return np.stack([np.cos(angle), np.sin(angle), rng.uniform(-0.15, 0.15) * angle], axis=1)
+
+
+def _wave(rng: np.random.Generator) -> Float64[np.ndarray, "m 3"]:
+    """A line that swings in two directions."""
+    z = np.linspace(-1.3, 1.3, STEPS)
+    swing, turn = rng.uniform(0.1, 0.4, 2), rng.uniform(0, 2 * np.pi, 2)
+    rate = rng.uniform(1.0, 2.2, 2)
+    return np.stack(
+        [swing[0] * np.sin(rate[0] * z + turn[0]), swing[1] * np.sin(rate[1] * z + turn[1]), z], axis=1
+    )
+
+
+def _coil(rng: np.random.Generator) -> Float64[np.ndarray, "m 3"]:
+    """One to two turns of a screw, too far apart to touch."""
+    turns = rng.uniform(1.0, 1.9)
+    angle = np.linspace(0, 2 * np.pi * turns, 2 * STEPS)
+    wide = np.linspace(1.0, rng.uniform(0.8, 1.2), len(angle))
+    rise = rng.uniform(0.95, 1.2) * angle / (2 * np.pi)
+    return np.stack([wide * np.cos(angle), wide * np.sin(angle), rise], axis=1)
+
+
+# boolean combinations: machine parts, furniture, craft with wings, tools and stones
+
+
+def machine_part(rng: np.random.Generator) -> Solid:
+    """Blocks, drums and odd bodies joined together, with holes and slots through them."""
+    body = _primitive(rng, 1.0)
+    for _ in range(int(rng.integers(1, 4))):
+        beside = (
+            random_direction(rng) if rng.random() < 0.4 else np.eye(3)[rng.integers(3)] * rng.choice([-1, 1])
+        )
+        body += _primitive(rng, 0.6).translate(tuple(0.6 * beside))
+    for _ in range(int(rng.integers(1, 4))):
+        body -= _drill(rng)
+    return body
+
+
+def furniture(rng: np.random.Generator) -> Solid:
+    """A top on legs, often with a back or a drawer; the legs may differ."""
+    x, y, tall = rng.uniform(0.5, 1.0), rng.uniform(0.4, 0.8), rng.uniform(0.5, 1.2)
+    thick = rng.uniform(0.08, 0.16)
+    top = revolve(np.ones(2), np.array([0.0, thick]), random_section(rng, 40, plain=0.3) * np.array([x, y]))
+    if rng.random() < 0.6:
+        top = _block(2 * x, 2 * y, thick)
+    parts = [top]
+    lean = rng.uniform(-0.1, 0.25)
+    for sx, sy in ((1, 1), (1, -1), (-1, 1), (-1, -1))[: 4 if rng.random() < 0.8 else 3]:
+        foot = np.array([sx * x * (0.65 + lean), sy * y * (0.65 + lean), -tall])
+        head = np.array([sx * x * 0.6, sy * y * 0.6, thick / 2])
+        parts.append(_rod(rng, head, foot, rng.uniform(0.07, 0.11)))
+    if rng.random() < 0.6:
+        back = _block(0.1, 1.9 * y, rng.uniform(0.5, 1.1)).rotate((0, rng.uniform(-20, 0), 0))
+        parts.append(back.translate((-0.9 * x, 0, thick / 2)))
+    if rng.random() < 0.4:
+        drawer = _block(x, y, rng.uniform(0.2, 0.35))
+        parts.append(drawer.translate((rng.uniform(-0.3, 0.3) * x, 0, -0.25)))
+    return union(parts)
+
+
+def craft(rng: np.random.Generator) -> Solid:
+    """A long hull with wings, a tail and sometimes pods: something that flies or swims."""
+    at = np.linspace(0, 1, 30)
+    girth = np.sin(np.pi * (0.04 + 0.92 * at)) ** rng.uniform(0.3, 0.8) * (1 - rng.uniform(0, 0.6) * at)
+    path = np.stack([np.zeros(30), rng.uniform(-0.1, 0.2) * at**2, 2.4 * at - 1.2], axis=1)
+    parts = [
+        sweep_section(path, rng.uniform(0.16, 0.3) * girth, random_section(rng, 28, plain=0.7, squash=0.3))
+    ]
+    span, place = rng.uniform(0.6, 1.3), rng.uniform(-0.3, 0.2)
+    parts += _wings(rng, span, rng.uniform(0.3, 0.7), place)
+    parts += _wings(rng, span * rng.uniform(0.3, 0.5), rng.uniform(0.2, 0.35), 0.85)
+    fin = np.array([[0, 0.0, 0.75], [0, 0.0, 1.1], [0, rng.uniform(0.4, 0.7), 1.15]])
+    aside = np.array([0.045, 0, 0])
+    parts.append(kernel().Manifold.hull_points(np.concatenate([fin + aside, fin - aside])))
+    if rng.random() < 0.6:
+        girth, along = rng.uniform(0.09, 0.13) * np.array([0.7, 1, 1, 0.6]), np.array([-0.2, -0.1, 0.1, 0.25])
+        pod = revolve(girth, along + place + 0.05, random_section(rng, 20, plain=1.0))
+        parts += [pod.translate((side * 0.45 * span, -0.03, 0)) for side in (-1, 1)]
+    return union(parts)
+
+
+def tool(rng: np.random.Generator) -> Solid:
+    """A handle with a head across it."""
+    handle = _rod(rng, np.array([0, 0, -1.3]), np.array([0.1 * rng.normal(), 0, 0.5]), rng.uniform(0.1, 0.16))
+    head = superquadric(rng).scale(tuple(rng.uniform(0.35, 0.8, 3))).rotate((0, 90, rng.uniform(0, 90)))
+    made = handle + head.translate((rng.uniform(-0.15, 0.15), 0, 0.5))
+    return made - _drill(rng).scale((0.4, 0.4, 0.4)) if rng.random() < 0.3 else made
+
+
+def stone(rng: np.random.Generator) -> Solid:
+    """A broken stone: the hull of random points, trimmed by a few planes."""
+    points = rng.normal(size=(int(rng.integers(14, 40)), 3)) * rng.uniform(0.4, 1.0, 3)
+    made = kernel().Manifold.hull_points(points)
+    for _ in range(int(rng.integers(0, 3))):
+        normal = random_direction(rng)
+        struck = made.trim_by_plane(tuple(normal), float(np.quantile(points @ normal, 0.12)))
+        made = struck if not struck.is_empty() else made
+    return made
+
+
+def _primitive(rng: np.random.Generator, size: float) -> Solid:
+    """A block, a drum, a prism or a superquadric; half of them stand along an axis."""
+    kind = int(rng.integers(4))
+    if kind == 0:
+        made = _block(*(2 * size * rng.uniform(0.25, 0.8, 3)))
+    elif kind == 3:
+        made = superquadric(rng).scale((size * 0.8,) * 3)
+    else:
+        section = random_section(rng, 36, plain=1.0 if kind == 1 else 0.0)
+        low, high = size * rng.uniform(0.3, 0.7, 2)
+        made = revolve(np.array([low, high]), size * np.array([-0.6, 0.6]), section)
+    if rng.random() < 0.5:
+        return made.rotate(tuple(90.0 * rng.integers(0, 2, 3)))
+    turn = np.concatenate([random_rotation(rng), np.zeros((3, 1))], axis=1)
+    return made.transform(turn)
+
+
+def _drill(rng: np.random.Generator) -> Solid:
+    """A long round or square bar through about the middle, to be subtracted."""
+    section = random_section(rng, 28, plain=0.6)
+    bar = revolve(np.full(2, rng.uniform(0.12, 0.3)), np.array([-3.0, 3.0]), section)
+    turn = np.concatenate([random_rotation(rng), 0.35 * rng.normal(size=(3, 1))], axis=1)
+    return bar.transform(turn)
+
+
+def _rod(rng: np.random.Generator, a: np.ndarray, b: np.ndarray, radius: float) -> Solid:
+    at = np.linspace(0, 1, 12)
+    swell = 1 + rng.uniform(-0.25, 0.25) * np.cos(2 * np.pi * at * rng.uniform(0.5, 1.5))
+    return sweep_section(a + at[:, None] * (b - a), radius * swell, random_section(rng, 18, plain=0.5))
+
+
+def _wings(rng: np.random.Generator, span: float, chord: float, place: float) -> list[Solid]:
+    """A wing to each side, thinner and shorter towards its tip, swept back and raised."""
+    sweep, rise, tip = rng.uniform(0.0, 0.6), rng.uniform(-0.05, 0.2), rng.uniform(0.3, 0.8)
+    thick = rng.uniform(0.04, 0.06)
+    root = np.array([[0, -thick, 0], [0, thick, 0], [0, -thick, chord], [0, thick, chord]])
+    end = np.array(
+        [
+            [0, -0.6 * thick, 0],
+            [0, 0.6 * thick, 0],
+            [0, -0.6 * thick, tip * chord],
+            [0, 0.6 * thick, tip * chord],
+        ]
+    )
+    end = end + np.array([span, rise, sweep * span])
+    wing = np.concatenate([root, end]) + np.array([0, 0, place])
+    return [kernel().Manifold.hull_points(wing * np.array([side, 1, 1])) for side in (-1, 1)]
+
+
+def _block(x: float, y: float, z: float) -> Solid:
+    """A block that stands on z = 0, about the z axis."""
+    return kernel().Manifold.cube((x, y, z), True).translate((0, 0, z / 2))
+
+
+FAMILIES: dict[str, tuple[float, Callable[[np.random.Generator], Solid]]] = {
+    "vessel": (0.28, vessel),
+    "blob": (0.2, blob),
+    "machine part": (0.14, machine_part),
+    "superquadric": (0.08, superquadric),
+    "sweep": (0.08, sweep),
+    "craft": (0.08, craft),
+    "furniture": (0.06, furniture),
+    "tool": (0.04, tool),
+    "stone": (0.04, stone),
+}
+"""Share of all solids, and function, of each family."""

@@ -1,0 +1,293 @@
+"""Scans of places with their poses, in the formats of published data sets.
+
+npz files, ASL's and libpointmatcher's csv tables, KITTI odometry, fragments of 3DMatch, and depth images as
+7-Scenes and 3DMatch record them.
+"""
+
+from __future__ import annotations
+
+import csv
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+
+from bitr.data.poses import Pose, inverse, nearest_pose, pose_of_numbers
+from bitr.data.storage import open_npz
+from bitr.data.transforms import sample_grid
+from bitr.errors import InputError
+from bitr.io import Geometry, check, join, read
+
+LEICA = "pose_scanner_leica.csv"
+LEICA_PLACES = (".", "..", "../global_frame", "../csv_global", "../leica")
+"""Possible places of ASL's poses, seen from the folder of the scans."""
+FRAGMENT = re.compile(r"cloud_bin_(\d+)$")
+
+FRAMES, EVERY = 50, 5
+"""Length of a run of depth images that makes a fragment, as in 3DMatch; every fifth of them is fused, since
+neighbours see the same."""
+DEPTH_GRID = 0.025
+NO_DEPTH = (0, 65535)
+NEAREST, FARTHEST = 0.1, 5.0
+"""Range of depths in metres; beyond, a Kinect measures mostly noise."""
+KINECT = np.array([[585.0, 0.0, 320.0], [0.0, 585.0, 240.0], [0.0, 0.0, 1.0]])
+"""Intrinsics that 7-Scenes states for all its scenes; a file camera-intrinsics.txt goes first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """One scan: its number at its place, a function that loads its points, and its pose."""
+
+    number: int
+    load: Callable[[], Geometry]
+    world_from_scan: Pose
+
+
+def read_packed(path: Path) -> list[Scan]:
+    """Scans of an npz file: all ``points``, ``offsets`` of their beginnings, ``poses`` and ``ids``."""
+    with open_npz(path, "points", "offsets", "poses", "ids") as arrays:
+        points, offsets = arrays["points"].astype(np.float64), arrays["offsets"]
+        poses, ids = arrays["poses"].astype(np.float64), arrays["ids"]
+    if len(offsets) != len(ids) + 1 or len(poses) != len(ids) or offsets[-1] != len(points):
+        raise InputError(
+            f"{path}: {len(ids)} ids, {len(poses)} poses, {len(offsets)} offsets that end at {offsets[-1]}, "
+            f"and {len(points)} points do not fit together"
+        )
+    return [
+        Scan(
+            int(number),
+            partial(Geometry, points[start:stop], name=f"{path.stem}/{number}"),
+            nearest_pose(matrix, f"{path}, scan {number}"),
+        )
+        for number, start, stop, matrix in zip(ids, offsets[:-1], offsets[1:], poses, strict=True)
+    ]
+
+
+# ASL's laser scans: Hokuyo_N.csv, each in its own frame, and a table of poses
+
+
+def read_asl(folder: Path) -> list[Scan]:
+    """The scans of a place, by number, with the poses of the columns poseId and T00 to T33."""
+    path = next((folder / p / LEICA for p in LEICA_PLACES if (folder / p / LEICA).is_file()), None)
+    if path is None:
+        raise InputError(f"{folder}: holds scans but no {LEICA}, nor do the folders beside it")
+    poses = {_whole_number(value, at): matrix for at, value, matrix in _read_poses(path, "poseId", "T")}
+    files = sorted(folder.glob("Hokuyo_*.csv"), key=_number)
+    missing = [file.name for file in files if _number(file) not in poses]
+    if missing:
+        raise InputError(f"{path}: has no pose for {missing[0]}; expected one for each scan")
+    return [Scan(_number(file), partial(read, file), poses[_number(file)]) for file in files]
+
+
+def read_cloud_list(path: Path) -> list[Scan]:
+    """The scans of a list of libpointmatcher's: columns reading, a file beside the list, and gT00 to gT33."""
+    rows = _read_poses(path, "reading", "gT")
+    scans = [(path.parent / value.strip(), matrix) for _, value, matrix in rows]
+    return [Scan(_number(file), partial(read, file), matrix) for file, matrix in scans]
+
+
+def _read_poses(path: Path, key: str, entry: str) -> Iterator[tuple[str, str, Pose]]:
+    """The place, the key and the pose of each row of a table."""
+    entries = [f"{entry}{i}{j}" for i in range(4) for j in range(4)]
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, skipinitialspace=True)
+        names = {name.strip().lower(): name for name in rows.fieldnames or ()}
+        missing = [name for name in (key, *entries) if name.lower() not in names]
+        if missing:
+            raise InputError(
+                f"{path}: has no column {missing[0]}, expected {key} and {entries[0]} to {entries[-1]}"
+            )
+        for row in rows:
+            at = f"{path}, line {rows.line_num}"
+            try:
+                matrix = np.array([float(row[names[name.lower()]]) for name in entries]).reshape(4, 4)
+            except (TypeError, ValueError) as error:
+                raise InputError(f"{at}: {str(error)[:60]}, expected numbers") from error
+            yield at, str(row[names[key.lower()]]), nearest_pose(matrix, at)
+
+
+def _whole_number(text: str, at: str) -> int:
+    try:
+        return int(float(text))
+    except ValueError as error:
+        raise InputError(f"{at}: found {text[:40]!r}, expected the number of a scan") from error
+
+
+def _number(path: Path) -> int:
+    found = re.search(r"(\d+)$", path.stem)
+    if found is None:
+        raise InputError(f"{path}: its name has no number, expected Hokuyo_0.csv and so on")
+    return int(found[1])
+
+
+# KITTI odometry: sequences/NN/velodyne/*.bin with calib.txt, and the poses of the left camera
+
+
+def read_kitti_sequence(folder: Path) -> list[Scan]:
+    """The scans of a sequence, with ``world_from_velodyne``; line i of the poses belongs to frame i."""
+    places = (folder / "poses.txt", folder.parent.parent / "poses" / f"{folder.name}.txt")
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise InputError(f"{folder}: has no poses, expected {places[0]} or {places[1]}")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    poses = [pose_of_numbers(line, f"{path}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
+    camera_from_velodyne = _read_calibration(folder / "calib.txt")
+    scans = []
+    for file in sorted((folder / "velodyne").glob("*.bin")):
+        number = int(file.stem)
+        if number >= len(poses):
+            raise InputError(f"{file}: frame {number}, but there are poses for {len(poses)} frames only")
+        scans.append(Scan(number, partial(read, file), poses[number] @ camera_from_velodyne))
+    return scans
+
+
+def _read_calibration(path: Path) -> Pose:
+    """``camera_from_velodyne``: the row Tr of the calibration."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, expected the calibration of the sequence, with a row Tr:")
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, _, numbers = line.partition(":")
+        if name.strip() in ("Tr", "Tr_velo_to_cam"):
+            return pose_of_numbers(numbers, f"{path}, {name}")
+    raise InputError(f"{path}: has no row Tr:, expected the motion from the scanner to the camera")
+
+
+# fragments of 3DMatch in the packaging of Predator: cloud_bin_N.pth and cloud_bin_N.info.txt
+
+
+def read_fragments(folder: Path) -> list[Scan]:
+    """The fragments of a scene, in the order of their numbers."""
+    numbered = [(int(m[1]), path) for path in folder.glob("*.pth") if (m := FRAGMENT.match(path.stem))]
+    return [
+        Scan(number, partial(read_fragment, path), _fragment_pose(path.with_suffix(".info.txt")))
+        for number, path in sorted(numbered)
+    ]
+
+
+def _fragment_pose(path: Path) -> Pose:
+    """``world_from_fragment``, after a line that names the scene, the sequence and its frames."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, expected the pose of a fragment")
+    _, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    return pose_of_numbers(rest, str(path))
+
+
+def read_fragment(path: Path) -> Geometry:
+    """The points that ``torch.save`` wrote, as a tensor or a numpy array; nothing that would run code."""
+    try:
+        with torch.serialization.safe_globals(_array_parts()):
+            points = np.asarray(torch.load(path, map_location="cpu", weights_only=True))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, AttributeError) as error:
+        reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        raise InputError(f"{path}: damaged, or holds more than an array of points ({reason})") from error
+    if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind != "f":
+        raise InputError(
+            f"{path}: holds {points.dtype} of the shape {points.shape}, expected numbers, (n, 3)"
+        )
+    return check(Geometry(points.astype(np.float64), name=str(path)))
+
+
+def _array_parts() -> list[Any]:
+    """The types that a numpy array is rebuilt from; numpy 1 and 2 name the first differently."""
+    import _codecs
+
+    rebuild = np.zeros(1).__reduce__()[0]
+    return [
+        (rebuild, "numpy.core.multiarray._reconstruct"),
+        (rebuild, "numpy._core.multiarray._reconstruct"),
+        np.ndarray,
+        np.dtype,
+        type(np.dtype(np.float32)),
+        type(np.dtype(np.float64)),
+        _codecs.encode,
+    ]
+
+
+# depth images, fused into fragments
+
+
+def read_depth_scene(folder: Path) -> list[Scan]:
+    """The fragments of all sequences of a scene, each fused from a run of 50 frames."""
+    intrinsics = _read_intrinsics(folder)
+    scans: list[Scan] = []
+    for sequence in sorted(folder.glob("seq-*")):
+        frames = sorted(sequence.glob("frame-*.depth.png"))
+        # a rest that is shorter than half a run joins the one before it
+        starts = list(range(0, max(len(frames) - FRAMES // 2, 0) + 1, FRAMES))
+        for start, stop in pairwise([*starts, len(frames)]):
+            run = tuple(frames[start:stop])
+            if run:
+                scans.append(Scan(len(scans), partial(_fuse, run, intrinsics), _frame_pose(run[0])))
+    return scans
+
+
+def _fuse(frames: tuple[Path, ...], intrinsics: Float64[np.ndarray, "3 3"]) -> Geometry:
+    """Fuse a run of frames, in the coordinates of the first camera, by averaging on a grid.
+
+    There is no test for free space, so noise at the rims of objects stays in.
+    """
+    first_from_world = inverse(_frame_pose(frames[0]))
+    clouds = []
+    for path in frames[::EVERY]:
+        cloud = Geometry(back_project(_read_depth(path), intrinsics), name=str(path))
+        if len(cloud.points):
+            clouds.append(cloud.moved(first_from_world @ _frame_pose(path)))
+    if not clouds:
+        raise InputError(f"{frames[0]}: no depth in it or in the {len(frames) - 1} frames after it")
+    return sample_grid(join(clouds, str(frames[0])), DEPTH_GRID)
+
+
+def back_project(
+    depth: Float64[np.ndarray, "h w"], intrinsics: Float64[np.ndarray, "3 3"]
+) -> Float64[np.ndarray, "n 3"]:
+    """The points of all pixels with a depth, in the camera's frame: z forward, y down."""
+    row, column = np.nonzero((depth > NEAREST) & (depth < FARTHEST))
+    rays = np.stack([column, row, np.ones(len(row))], axis=1) @ np.linalg.inv(intrinsics).T
+    return rays * depth[row, column, None]
+
+
+def _read_depth(path: Path) -> Float64[np.ndarray, "h w"]:
+    """The depths of a 16-bit image, in metres; 0 where there is none."""
+    try:
+        from PIL import Image
+    except ModuleNotFoundError as error:
+        raise InputError(f'{path}: reading depth images needs pillow: pip install "bitr[data]"') from error
+    try:
+        with Image.open(path) as image:
+            pixels = np.asarray(image)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise InputError(f"{path}: damaged or not an image ({str(error)[:80]})") from error
+    if pixels.ndim != 2 or pixels.dtype.kind not in "iu" or pixels.dtype.itemsize < 2:
+        raise InputError(
+            f"{path}: {pixels.dtype} of the shape {pixels.shape}, expected 16-bit depths in millimetres"
+        )
+    return np.where(np.isin(pixels, NO_DEPTH), 0, pixels) / 1000.0
+
+
+def _frame_pose(depth: Path) -> Pose:
+    """``world_from_camera`` of a frame, from the pose file beside its depth image."""
+    path = depth.with_name(depth.name.replace(".depth.png", ".pose.txt"))
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, expected the pose of {depth.name}")
+    return pose_of_numbers(path.read_text(encoding="utf-8"), str(path))
+
+
+def _read_intrinsics(folder: Path) -> Float64[np.ndarray, "3 3"]:
+    path = folder / "camera-intrinsics.txt"
+    if not path.is_file():
+        return KINECT
+    try:
+        matrix = np.loadtxt(path, dtype=np.float64, ndmin=2)
+    except ValueError as error:
+        raise InputError(f"{path}: {str(error)[:80]}, expected a 3×3 matrix") from error
+    if matrix.shape != (3, 3):
+        raise InputError(f"{path}: a matrix of the shape {matrix.shape}, expected 3×3")
+    return matrix

@@ -1,0 +1,212 @@
+"""Shapes of ShapeNet: airplanes (Sec. 6.3.1), and cars beside motorbikes (Sec. 6.3.2).
+
+ShapeNetCore has a folder per class (synset), in it a folder per model, in it an obj file. Below the root it
+may be called ``shapenet``, ``ShapeNetCore.v1`` or ``ShapeNetCore.v2``. npz files of shapes go first.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+from numpy.typing import NDArray
+
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import pose
+from bitr.data.registry import DatasetInfo
+from bitr.data.storage import SPLITS, find_below, open_npz, split_of
+from bitr.data.transforms import (
+    assembled,
+    both,
+    crop,
+    move_randomly,
+    sample,
+    to_unit_sphere,
+    two_samples,
+    with_normals,
+)
+from bitr.errors import InputError
+from bitr.io import Geometry, read
+
+NUM_POINTS = 1024
+PACKED = {"airplane": "airplane/*.npz", "car-motorbike": "vehicles/*.npz"}
+KEEP = {"airplane": 0.7, "car-motorbike": 1.0}
+"""Default share of each cloud that a crop keeps."""
+CAR_AT = np.array([0.0, 0.0, 1.0])
+"""The car's place on the motorbike's right: forward is +x, up is +y."""
+
+AIRPLANE, CAR, MOTORBIKE = "02691156", "02958343", "03790512"
+ROOTS = ("shapenet", "ShapeNetCore.v2", "ShapeNetCore.v1")
+FILES = ("models/model_normalized.obj", "model.obj")
+"""Mesh of a model in version 2 and in version 1."""
+FORWARD_TO_X = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+"""Version 1 has the front of a shape at +x, version 2 at −z; up is +y in both."""
+
+Shapes = Mapping[str, Callable[[], Geometry]]
+"""Shapes of radius 1 by id, read on demand. Vehicles all head the same way."""
+
+
+def _make_airplane(
+    shapes: Shapes, ids: tuple[str, ...], keep: float, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    """Two samples of an airplane, each cropped by a plane of its own."""
+    source, reference = two_samples(shapes[ids[i]](), NUM_POINTS, rng)
+    return _crop_and_move(assembled(source, reference, ids[i]), keep, rng)
+
+
+def _make_vehicles(
+    shapes: Shapes, ids: tuple[tuple[str, str], ...], keep: float, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    """A car beside a motorbike; the car is the source."""
+    car, bike = ids[i]
+    source, reference = (sample(shapes[name](), NUM_POINTS, rng) for name in (car, bike))
+    placed = AssemblyPair(source, reference, pose(np.eye(3), CAR_AT), f"{car}+{bike}")
+    return _crop_and_move(placed, keep, rng)
+
+
+def _crop_and_move(pair: AssemblyPair, keep: float, rng: np.random.Generator) -> AssemblyPair:
+    cropped = both(pair, lambda side: crop(side, keep, rng))
+    return move_randomly(both(cropped, with_normals), rng)
+
+
+def airplanes(root: Path | None) -> Shapes:
+    """All airplanes below the root: those of npz files, or else ShapeNetCore's."""
+    packed = {
+        f"{path.stem}:{name}": load
+        for path in find_below(root, PACKED["airplane"])
+        for name, load in packed_shapes(path).items()
+    }
+    return packed or {model.id: model.load for model in shapenet_models(root, AIRPLANE)}
+
+
+def vehicles(root: Path | None) -> Shapes:
+    """All cars and motorbikes, by ids that begin with "car/" or "motorbike/"."""
+    packed = {
+        name.replace("motorcycle/", "motorbike/"): load
+        for path in find_below(root, PACKED["car-motorbike"])
+        for name, load in packed_shapes(path, "cls").items()
+    }
+    return packed or {
+        f"{kind}/{model.id}": model.load
+        for kind, synset in (("car", CAR), ("motorbike", MOTORBIKE))
+        for model in shapenet_models(root, synset)
+    }
+
+
+def _open_airplane(keep: float, split: str, root: Path | None, seed: int) -> Pairs:
+    shapes, official = airplanes(root), shapenet_splits(root)
+    ids = tuple(id for id in sorted(shapes) if (official.get(id) or split_of("airplane", id)) == split)
+    return Pairs("airplane", split, seed, partial(_make_airplane, shapes, ids, keep), range(len(ids)))
+
+
+def _open_vehicles(keep: float, split: str, root: Path | None, seed: int) -> Pairs:
+    name, shapes, official = "car-motorbike", vehicles(root), shapenet_splits(root)
+
+    def of_split(kind: str) -> tuple[str, ...]:
+        ids = (id for id in sorted(shapes) if id.startswith(kind))
+        return tuple(i for i in ids if (official.get(i.removeprefix(kind)) or split_of(name, i)) == split)
+
+    ids = tuple((car, bike) for bike in of_split("motorbike/") for car in of_split("car/"))
+    return Pairs(name, split, seed, partial(_make_vehicles, shapes, ids, keep), range(len(ids)))
+
+
+def packed_shapes(path: Path, *labels: str) -> Shapes:
+    """The shapes of an npz file with arrays ``points`` and ``names``.
+
+    An id is the shape's labels and name, joined by slashes; a label is an array with an entry for each shape.
+    """
+    with open_npz(path, "points", "names", *labels) as arrays:
+        points, names = arrays["points"], arrays["names"]
+        columns: list[NDArray[np.generic]] = [arrays[label] for label in labels]
+    if points.ndim != 3 or points.shape[2] != 3 or any(len(c) != len(points) for c in (names, *columns)):
+        raise InputError(f"{path}: points have the shape {points.shape}, expected ({len(names)}, n, 3)")
+    ids = ["/".join(str(value) for value in row) for row in zip(*columns, names, strict=True)]
+    clouds = points.astype(np.float32)
+    return {id: partial(_as_geometry, cloud, id) for id, cloud in zip(ids, clouds, strict=True)}
+
+
+def _as_geometry(points: Float32[np.ndarray, "n 3"], name: str) -> Geometry:
+    return Geometry(points.astype(np.float64), name=name)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One shape of ShapeNetCore; its id is its synset and its name."""
+
+    id: str
+    path: Path
+
+    def load(self) -> Geometry:
+        """The mesh, of radius 1: forward +x, up +y, right +z."""
+        mesh = replace(read(self.path), normals=None, colors=None)
+        if self.path.match(FILES[0]):
+            mesh = replace(mesh, points=mesh.points @ FORWARD_TO_X.T)
+        return to_unit_sphere(mesh)
+
+
+def shapenet_models(root: Path | None, synset: str) -> Iterator[Model]:
+    """The models of a class, by name."""
+    for folder in _folders(root):
+        if (folder / synset).is_dir():
+            for model in sorted((folder / synset).iterdir()):
+                path = next((model / file for file in FILES if (model / file).is_file()), None)
+                if path is not None:
+                    yield Model(f"{synset}/{model.name}", path)
+            return
+
+
+def shapenet_splits(root: Path | None) -> dict[str, str]:
+    """The official split of each model, if the file ``all.csv`` lies beside the classes."""
+    for folder in _folders(root):
+        path = folder / "all.csv"
+        if path.is_file():
+            with open(path, encoding="utf-8", newline="") as file:
+                rows = csv.DictReader(file)
+                if not {"synsetId", "modelId", "split"} <= set(rows.fieldnames or ()):
+                    raise InputError(f"{path}: found {rows.fieldnames}, expected synsetId, modelId and split")
+                found = {f"{row['synsetId'].zfill(8)}/{row['modelId']}": row["split"] for row in rows}
+            return {id: split for id, split in found.items() if split in SPLITS}
+    return {}
+
+
+def _folders(root: Path | None) -> list[Path]:
+    return [] if root is None else [root / name for name in ROOTS if (root / name).is_dir()]
+
+
+def _is_present(name: str, synsets: tuple[str, ...], root: Path | None) -> bool:
+    if find_below(root, PACKED[name]):
+        return True
+    return all(any(True for _ in shapenet_models(root, synset)) for synset in synsets)
+
+
+def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+    """``airplane:0.5`` keeps half of each cloud."""
+    try:
+        keep = float(option)
+    except ValueError:
+        keep = 0.0
+    if not 0 < keep <= 1:
+        expected = f"expected the share of each cloud to keep, as in {base.name}:0.5"
+        raise InputError(f"{base.name}:{option}: {expected}")
+    usual = KEEP[base.name]
+    if keep == usual:
+        return base
+    title = base.title.replace(f"a share {usual:g} ", f"a share {keep:g} ")
+    open_variant = {"airplane": _open_airplane, "car-motorbike": _open_vehicles}[base.name]
+    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(open_variant, keep))
+
+
+OPEN = {
+    "airplane": partial(_open_airplane, KEEP["airplane"]),
+    "car-motorbike": partial(_open_vehicles, KEEP["car-motorbike"]),
+}
+PRESENT = {
+    "airplane": partial(_is_present, "airplane", (AIRPLANE,)),
+    "car-motorbike": partial(_is_present, "car-motorbike", (CAR, MOTORBIKE)),
+}
+VARIANTS = {"airplane": _variant, "car-motorbike": _variant}

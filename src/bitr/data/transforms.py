@@ -1,0 +1,330 @@
+"""Pure changes of clouds and pairs; all randomness comes from the generator that is passed in.
+
+Functions of a cloud leave its frame alone, so that a pair's ``ref_from_src`` stays right when either side is
+changed. Functions that move a side take the pair and return it with its new ``ref_from_src``.
+``to_unit_sphere`` is for whole shapes, before a pair is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from bitr.data.pair import AssemblyPair
+from bitr.data.poses import Pose, inverse, move_points, random_pose
+from bitr.errors import InputError
+from bitr.io import Geometry, estimate_normals, farthest_points, sample_surface
+
+WAVES = 4
+"""Number of waves in a random warp."""
+
+# pairs: assemble and move
+
+
+def assembled(source: Geometry, reference: Geometry, id: str, unit: str = "") -> AssemblyPair:
+    """The pair of two pieces that are given in place: ``ref_from_src`` is the identity."""
+    return AssemblyPair(source, reference, np.eye(4), id, unit=unit)
+
+
+def both(pair: AssemblyPair, change: Callable[[Geometry], Geometry]) -> AssemblyPair:
+    """Change either side by a function that leaves its frame alone."""
+    return replace(pair, source=change(pair.source), reference=change(pair.reference))
+
+
+def move(pair: AssemblyPair, source_motion: Pose, reference_motion: Pose) -> AssemblyPair:
+    """The pair (g₁X, g₂Y), whose answer is g₂ g g₁⁻¹ and whose symmetries are g₁ s g₁⁻¹, about g₁ axis."""
+    back = inverse(source_motion)
+    return replace(
+        pair,
+        source=pair.source.moved(source_motion),
+        reference=pair.reference.moved(reference_motion),
+        ref_from_src=reference_motion @ pair.ref_from_src @ back,
+        symmetry=None if pair.symmetry is None else source_motion @ pair.symmetry @ back,
+        axis=None if pair.axis is None else move_points(source_motion, pair.axis),
+    )
+
+
+def move_randomly(pair: AssemblyPair, rng: np.random.Generator, size: float = 1.0) -> AssemblyPair:
+    """Turn either side at random, and shift it with standard deviation ``size`` along each axis."""
+    return move(pair, random_pose(rng, size), random_pose(rng, size))
+
+
+# shapes: scale and normals
+
+
+def to_unit_sphere(shape: Geometry) -> Geometry:
+    """Centre the bounding box at the origin, and scale the farthest point to distance 1."""
+    points = shape.points - (shape.points.min(axis=0) / 2 + shape.points.max(axis=0) / 2)
+    return replace(shape, points=points / np.linalg.norm(points, axis=1).max())
+
+
+def with_normals(cloud: Geometry) -> Geometry:
+    """Estimate normals from the cloud's own points, pointing away from their mean."""
+    return replace(cloud, normals=estimate_normals(cloud.points, cloud.points))
+
+
+# sampling
+
+
+def take(cloud: Geometry, rows: Int64[np.ndarray, " m"]) -> Geometry:
+    """Some points of a cloud, with their normals and colours."""
+    _check_is_cloud(cloud)
+    normals = None if cloud.normals is None else cloud.normals[rows]
+    colors = None if cloud.colors is None else cloud.colors[rows]
+    return replace(cloud, points=cloud.points[rows], normals=normals, colors=colors)
+
+
+def sample_uniform(cloud: Geometry, n: int, rng: np.random.Generator) -> Geometry:
+    """``n`` different points; all such sets are equally likely."""
+    _check_count(cloud, n)
+    return take(cloud, rng.choice(len(cloud.points), n, replace=False))
+
+
+def sample_by_area(mesh: Geometry, n: int, rng: np.random.Generator) -> Geometry:
+    """``n`` points of a mesh, uniform by area, with the normals of its faces."""
+    return sample_surface(mesh, n, int(rng.integers(2**62)))
+
+
+def sample(shape: Geometry, n: int, rng: np.random.Generator) -> Geometry:
+    """``n`` points: by area of a mesh, without replacement of a cloud."""
+    return (sample_uniform if shape.faces is None else sample_by_area)(shape, n, rng)
+
+
+def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "mean") -> Geometry:
+    """One point for each occupied cube of a grid through the origin: the mean of its points, or the first.
+
+    Points come in the order of the cubes. Mean normals are scaled to length 1.
+    """
+    if not size > 0:
+        raise InputError(f"{cloud.name}: a grid of size {size!r}, expected more than 0")
+    _check_is_cloud(cloud)
+    cube = np.floor(cloud.points / size).astype(np.int64)
+    _, first, index, counts = np.unique(
+        _cube_numbers(cube), return_index=True, return_inverse=True, return_counts=True
+    )
+    if pick == "first":
+        return take(cloud, first)
+
+    def mean(rows: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "m 3"]:
+        sums = [np.bincount(index, weights=column, minlength=len(first)) for column in rows.T]
+        return np.stack(sums, axis=1) / counts[:, None]
+
+    normals = None
+    if cloud.normals is not None:
+        sums = mean(cloud.normals)
+        length = np.linalg.norm(sums, axis=1, keepdims=True)
+        # where opposite normals cancel, the first one stands for all
+        normals = np.where(length > 1e-6, sums / np.where(length > 1e-6, length, 1), cloud.normals[first])
+    colors = None if cloud.colors is None else np.clip(mean(cloud.colors), 0, 1)
+    return replace(cloud, points=mean(cloud.points), normals=normals, colors=colors)
+
+
+def _cube_numbers(cube: Int64[np.ndarray, "n 3"]) -> Int64[np.ndarray, " n"]:
+    """One number for each cube; equal for equal cubes only."""
+    low = cube.min(axis=0)
+    span = [int(s) + 1 for s in cube.max(axis=0) - low]
+    if span[0] * span[1] * span[2] >= 2**62:
+        raise InputError(f"the grid has {span} cubes along its axes, too many: choose a larger size")
+    x, y, z = (cube - low).T
+    return (x * span[1] + y) * span[2] + z
+
+
+def sample_farthest(cloud: Geometry, n: int) -> Geometry:
+    """``n`` points, each the farthest from those before it; the choice moves with the cloud."""
+    _check_count(cloud, n)
+    return take(cloud, farthest_points(cloud.points, n))
+
+
+def two_samples(shape: Geometry, n: int, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
+    """Two samples of ``n`` points with no point in common."""
+    if shape.faces is not None:
+        return sample_by_area(shape, n, rng), sample_by_area(shape, n, rng)
+    drawn = sample_uniform(shape, 2 * n, rng)
+    rows = np.arange(2 * n)
+    return take(drawn, rows[:n]), take(drawn, rows[n:])
+
+
+def resample(pair: AssemblyPair, n: int, rng: np.random.Generator) -> AssemblyPair:
+    """Draw ``n`` points of either side; a cloud of ``n`` or fewer stays whole."""
+    return both(pair, lambda side: _at_most(side, n, rng))
+
+
+def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPair:
+    """Thin both sides by the same share, so that none has more than ``most`` points and densities compare.
+
+    A side keeps at least an eighth of ``most``, if it has that many; a mesh counts as ``most`` points.
+    """
+
+    def size(side: Geometry) -> int:
+        return len(side.points) if side.faces is None else most
+
+    share = min(1.0, most / max(size(pair.source), size(pair.reference)))
+    return both(pair, lambda side: _at_most(side, max(round(share * size(side)), most // 8), rng))
+
+
+def _at_most(side: Geometry, n: int, rng: np.random.Generator) -> Geometry:
+    return side if side.faces is None and len(side.points) <= n else sample(side, n, rng)
+
+
+def _check_is_cloud(geometry: Geometry) -> None:
+    if geometry.faces is not None:
+        raise InputError(f"{geometry.name}: is a mesh, expected points: sample it first, by area")
+
+
+def _check_count(cloud: Geometry, n: int) -> None:
+    if not 0 < n <= len(cloud.points):
+        raise InputError(f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
+
+
+# cutting, by planes of random direction
+
+
+def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
+    """The two sides of a random plane; the first has ``share`` of the points."""
+    count = round(share * len(cloud.points))
+    if not 0 < count < len(cloud.points):
+        raise InputError(
+            f"{cloud.name}: a share of {share!r} of {len(cloud.points)} points leaves an empty piece"
+        )
+    order = np.argsort(cloud.points @ rng.normal(size=3), kind="stable")
+    return take(cloud, order[:count]), take(cloud, order[count:])
+
+
+def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
+    """Keep the part of a cloud on one side of a random plane: a share ``keep`` of its points.
+
+    For one state of the generator, a smaller crop is part of a larger one.
+    """
+    if not 0 < keep <= 1:
+        raise InputError(f"{cloud.name}: cannot keep a share of {keep!r}, expected more than 0 and at most 1")
+    order = np.argsort(cloud.points @ rng.normal(size=3), kind="stable")
+    return take(cloud, order[: max(1, round(keep * len(order)))])
+
+
+# sensor faults
+
+
+def jitter(cloud: Geometry, std: float, rng: np.random.Generator, clip: float | None = None) -> Geometry:
+    """Add normal noise of standard deviation ``std`` to every coordinate, clipped to ±``clip``."""
+    noise = std * rng.normal(size=cloud.points.shape)
+    if clip is not None:
+        noise = np.clip(noise, -clip, clip)
+    return replace(cloud, points=cloud.points + noise)
+
+
+def add_outliers(
+    cloud: Geometry, count: int, rng: np.random.Generator, low: float = -1.0, high: float = 1.0
+) -> Geometry:
+    """Append ``count`` points, uniform in the cube from ``low`` to ``high`` along each axis.
+
+    They get random normals and colours if the cloud has some.
+    """
+
+    def append(
+        rows: Float64[np.ndarray, "n 3"] | None, others: Float64[np.ndarray, "m 3"]
+    ) -> Float64[np.ndarray, "k 3"] | None:
+        return None if rows is None else np.concatenate([rows, others])
+
+    direction = rng.normal(size=(count, 3))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    return replace(
+        cloud,
+        points=np.concatenate([cloud.points, rng.uniform(low, high, (count, 3))]),
+        normals=append(cloud.normals, direction),
+        colors=append(cloud.colors, rng.random((count, 3))),
+    )
+
+
+# deformation: other shapes made from one
+
+
+def deform(pair: AssemblyPair, matrix: Float64[np.ndarray, "3 3"]) -> AssemblyPair:
+    """Apply a linear map to the assembled whole: other pieces with the same answer.
+
+    In the reference's frame y ↦ Ay, and x ↦ g⁻¹ A g x for the source. Symmetries of the shape do not survive.
+    """
+    r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
+    source = _map_linearly(pair.source, r.T @ matrix @ r, r.T @ (matrix @ t - t))
+    reference = _map_linearly(pair.reference, matrix, np.zeros(3))
+    return replace(pair, source=source, reference=reference, symmetry=None, axis=None)
+
+
+def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Float64[np.ndarray, "3 3"]:
+    """Factors from e^-size to e^size along three random axes; with ``mirror``, half are reflections."""
+    axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    factors = np.exp(rng.uniform(-size, size, 3))
+    if mirror and rng.random() < 0.5:
+        factors[0] = -factors[0]
+    return (axes * factors) @ axes.T
+
+
+def _map_linearly(
+    piece: Geometry, matrix: Float64[np.ndarray, "3 3"], offset: Float64[np.ndarray, " 3"]
+) -> Geometry:
+    points, faces = piece.points @ matrix.T + offset, piece.faces
+    if faces is not None and np.linalg.det(matrix) < 0:
+        faces = faces[:, ::-1]  # a mirror would turn the surface inside out
+    if piece.normals is None:
+        return replace(piece, points=points, faces=faces)
+    normals = piece.normals @ np.linalg.inv(matrix)  # by the inverse transpose, so that they stay normal
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    return replace(piece, points=points, faces=faces, normals=normals / np.where(length > 0, length, 1))
+
+
+@dataclass(frozen=True)
+class Warp:
+    """A smooth map of space, x ↦ x + Σ_j c_j sin(⟨w_j, x − m⟩ + φ_j)."""
+
+    center: Float64[np.ndarray, " 3"]
+    amplitudes: Float64[np.ndarray, "j 3"]
+    waves: Float64[np.ndarray, "j 3"]
+    phases: Float64[np.ndarray, " j"]
+
+    def __call__(self, points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+        return points + np.sin(self._angles(points)) @ self.amplitudes
+
+    def map_normals(
+        self, points: Float64[np.ndarray, "n 3"], normals: Float64[np.ndarray, "n 3"]
+    ) -> Float64[np.ndarray, "n 3"]:
+        """J⁻ᵀ n, scaled to length 1, with J the derivative of the map at each point."""
+        slopes = np.cos(self._angles(points))
+        jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", slopes, self.amplitudes, self.waves)
+        turned = np.linalg.solve(jacobian.transpose(0, 2, 1), normals[..., None])[..., 0]
+        return turned / np.linalg.norm(turned, axis=1, keepdims=True)
+
+    def _angles(self, points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n j"]:
+        return (points - self.center) @ self.waves.T + self.phases
+
+
+def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Warp:
+    """Waves about as long as the whole, in the reference's frame, that bend, twist and swell it.
+
+    The slopes sum to at most ``size``, so that below 1 nothing folds over.
+    """
+    placed = move_points(pair.ref_from_src, pair.source.points)
+    whole = np.concatenate([placed, pair.reference.points])
+    center, radius = whole.mean(axis=0), np.sqrt(whole.var(axis=0).sum())
+    waves = rng.normal(size=(WAVES, 3))
+    waves *= rng.uniform(0.5, 2.0, (WAVES, 1)) / np.linalg.norm(waves, axis=1, keepdims=True)
+    amplitudes = rng.normal(size=(WAVES, 3))
+    slope = (np.linalg.norm(amplitudes, axis=1) * np.linalg.norm(waves, axis=1)).sum()
+    amplitudes *= rng.uniform(0, size) / slope
+    return Warp(center, amplitudes * radius, waves / radius, rng.uniform(0, 2 * np.pi, WAVES))
+
+
+def apply_warp(pair: AssemblyPair, warp: Warp) -> AssemblyPair:
+    """Apply a warp to the assembled whole: other pieces with the same answer."""
+    r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
+    placed = move_points(pair.ref_from_src, pair.source.points)
+    source = replace(pair.source, points=(warp(placed) - t) @ r)
+    if pair.source.normals is not None:
+        source = replace(source, normals=warp.map_normals(placed, pair.source.normals @ r.T) @ r)
+    reference = replace(pair.reference, points=warp(pair.reference.points))
+    if pair.reference.normals is not None:
+        normals = warp.map_normals(pair.reference.points, pair.reference.normals)
+        reference = replace(reference, normals=normals)
+    return replace(pair, source=source, reference=reference, symmetry=None, axis=None)
