@@ -10,7 +10,7 @@ import pytest
 from bitr.cli import main
 from bitr.io import read
 from tests.app.cases import moved, two_pieces
-from tests.app.parsed import Parsed
+from tests.show.parsed import Parsed
 from tests.hypotheses.shapes import solid
 
 WRITTEN = (".ply", ".pcd", ".npz", ".npy", ".xyz", ".obj", ".glb")
@@ -124,7 +124,7 @@ def test_a_film_is_written(assemble, tmp_path):
     assert f"wrote       {path}" in out
     refused(assemble("--animate", path), "exists already")
     refused(
-        assemble("--animate", tmp_path / "film.png"), "--animate writes no .png, expected one of .gif .mp4"
+        assemble("--animate", tmp_path / "film.png"), "--animate writes no .png, expected one of .gif"
     )
 
 
