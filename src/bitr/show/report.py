@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 from markupsafe import Markup
-from scipy.spatial.transform import Rotation
 
 from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
 from bitr.assembly.network import Network
@@ -29,7 +28,7 @@ from bitr.evaluation.ranking import Ranked, spread
 from bitr.evaluation.report import NONE, NOTES, Report, columns
 from bitr.files import whole_file
 from bitr.io import Geometry
-from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, set_stage
+from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage
 from bitr.show.web import render_page
 
 COLUMNS = ("weight", "method", "from", "overlap", "seam", "confidence")
@@ -207,7 +206,7 @@ def report_rows(
 
 def _describe_pose(pose: Pose) -> dict[str, Any]:
     """A pose as matrix and quaternion, rounded to read and exact to copy."""
-    quaternion, translation = _quaternion_wxyz(pose[:3, :3]), pose[:3, 3].tolist()
+    quaternion, translation = quaternion_wxyz(pose[:3, :3]).tolist(), pose[:3, 3].tolist()
     w, *xyz = quaternion
     rows = [[*map(_round, row[:3]), _round_length(row[3])] for row in pose.tolist()[:3]]
     return {
@@ -254,7 +253,7 @@ def _encode_placed(stage: Stage) -> dict[str, Any]:
     source, reference = stage.source.points, stage.reference.points
     ends = source + stage.before, stage.move(source)
     return {
-        "quaternion": _quaternion_wxyz(stage.rotation),
+        "quaternion": quaternion_wxyz(stage.rotation).tolist(),
         "after": stage.after.tolist(),
         "fit": [_fit_ball(stage.view, np.concatenate([placed, reference])) for placed in ends],
     }
@@ -273,11 +272,6 @@ def _encode_cloud(cloud: Shown) -> dict[str, Any]:
 
 def _encode_base64(rows: Float64[np.ndarray, "n 3"], kind: str) -> str:
     return base64.b64encode(rows.astype(kind).tobytes()).decode()
-
-
-def _quaternion_wxyz(rotation: Matrix) -> list[float]:
-    x, y, z, w = Rotation.from_matrix(rotation).as_quat(canonical=True).tolist()
-    return [w, x, y, z]
 
 
 def _fit_ball(view: Matrix, points: Float64[np.ndarray, "n 3"]) -> dict[str, Any]:

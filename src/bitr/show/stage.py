@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float64
+from scipy.spatial.transform import Rotation
 
 from bitr.errors import InputError
 from bitr.io.normals import estimate_normals
@@ -120,6 +121,11 @@ def set_stage(scene: Scene, most: int = MOST_SHOWN) -> Stage:
     ]
     view = _choose_view(source.points @ rotation.T + after, reference.points)
     return Stage(source, reference, rotation, before, after, view, is_closer, tuple(notes))
+
+
+def quaternion_wxyz(rotation: Matrix) -> Float64[np.ndarray, " 4"]:
+    """The unit quaternion of a rotation, with w ≥ 0."""
+    return np.roll(Rotation.from_matrix(rotation).as_quat(canonical=True), 1)
 
 
 def _is_rigid(pose: Float64[np.ndarray, "4 4"]) -> bool:

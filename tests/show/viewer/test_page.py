@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import viser
+from benchmarks import viewer as benchmark
 
 from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
@@ -276,6 +277,23 @@ def test_starting_again_before_and_after_there_is_something_to_start(page, galle
     assert page.answer.session is page.session
 
 
+def test_an_answer_to_what_was_reset_meanwhile_is_not_shown(page, monkeypatch):
+    solve, started, opened = page.solver.solve, threading.Event(), threading.Event()
+
+    def slowly(session):
+        started.set()
+        assert opened.wait(60)
+        return solve(session)
+
+    monkeypatch.setattr(page.solver, "solve", slowly)
+    page.change(lambda session: session.resize(2.0).swap())
+    assert started.wait(60)
+    page.reset()
+    opened.set()
+    finished(page)
+    assert page.answer.session is page.session is page._first
+
+
 def test_while_a_piece_is_held_only_what_is_new_is_sent(page, monkeypatch):
     facts, clouds = [], []
     told, drawn = type(page.panel._facts), type(page.scenery._keys[0])
@@ -329,6 +347,15 @@ def test_a_model_sees_as_many_points_as_in_training_unless_told(network, points,
         until(lambda: page.answer, "an answer")
         found = page.solver._sample(page.session.problem)
         assert max(len(side.points) for side in found) == seen
+
+
+def test_a_scripted_drag_is_answered_by_the_law():
+    few = tuple(type(side)(side.points[::20]) for side in demo_pair())
+    answers = benchmark.without_browser(few, seconds=0.3)
+    assert answers
+    assert max(answer.law_error for answer in answers) < 1e-9
+    middles = [answer.session.places[0].middle for answer in answers]
+    assert len(np.unique(middles, axis=0)) == len(answers)
 
 
 @pytest.fixture

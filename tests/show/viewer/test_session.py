@@ -10,8 +10,9 @@ from bitr.assembly.network import Network
 from bitr.data.poses import inverse
 from bitr.errors import InputError
 from bitr.io import Geometry
+from bitr.show.stage import quaternion_wxyz
 from bitr.show.viewer import session as session_module
-from bitr.show.viewer.scene import lay_out, to_wxyz
+from bitr.show.viewer.scene import lay_out
 from bitr.show.viewer.session import Changes, Piece, Session, Solver
 from tests.show.cases import POINTS, demo_pair, few_points, place, problem, session
 
@@ -194,7 +195,7 @@ def test_what_is_drawn_is_of_order_one_wherever_the_files_lie(offset, size):
     for index in (0, 1):
         drawn = found.draw(start.places[index].middle)
         assert np.linalg.norm(drawn) < 2
-        same = found.place(to_wxyz(start.places[index].rotation), drawn)
+        same = found.place(quaternion_wxyz(start.places[index].rotation), drawn)
         np.testing.assert_allclose(same.middle, start.places[index].middle, rtol=1e-9)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import viser
-from jaxtyping import Float64, UInt8
+from jaxtyping import Float64
 
 from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, dataset
@@ -21,7 +21,7 @@ from bitr.data.registry import is_name
 from bitr.errors import InputError
 from bitr.io import as_points
 from bitr.model.checkpoint import find
-from bitr.show.film import THUMBNAIL, THUMBNAIL_POINTS, draw_thumbnail, empty_thumbnail
+from bitr.show.film import THUMBNAIL, THUMBNAIL_POINTS, Picture, draw_thumbnail, empty_thumbnail
 from bitr.show.stage import Scene, Vector
 from bitr.show.viewer.scene import View
 from bitr.show.web import render_part
@@ -36,8 +36,6 @@ FACING = (0.0, 1.0, 0.0, 0.0)
 ORDERS = ("best first", "worst first")
 LONGEST = 26
 """Most characters of a pair's id in a caption."""
-
-Picture = UInt8[np.ndarray, "h w 3"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +62,23 @@ class Gallery:
         self.root, self.folder, self.source = root, folder, str(folder / FILE)
         self.found = _read(folder / FILE)
         self.entries = self._sort_entries()
+        self.points: int | None = self.found.get("points")
+        """Points of each cloud that the model saw; None where unknown, as for a file of predictions."""
+        self.method: str = self.found.get("method", "auto")
+        self.refine: str = self.found.get("refine", "none")
+        """The refinement after the engine, which the viewer does not do."""
         Settings(self.method, points=self.points)  # raises where bitr evaluate would not have written them
         self.picture = lru_cache(maxsize=1000)(self._draw)
         self._pairs = cache(self._read_sampling)
 
     @property
-    def title(self) -> str:
-        return f"{self.row['name']} on {self.found['dataset']}, {self.found['split']}"
-
-    @property
     def row(self) -> dict[str, Any]:
         """The first row of the table: the evaluated method, on the unperturbed pairs."""
         return self.found["rows"][0]
+
+    @property
+    def title(self) -> str:
+        return f"{self.row['name']} on {self.found['dataset']}, {self.found['split']}"
 
     @property
     def checkpoint(self) -> str | None:
@@ -88,20 +91,6 @@ class Gallery:
         except InputError:
             return self._find_nearby(str(name))
         return str(name)
-
-    @property
-    def points(self) -> int | None:
-        """Points of each cloud that the model saw; None where unknown, as for a file of predictions."""
-        return self.found.get("points")
-
-    @property
-    def method(self) -> str:
-        return self.found.get("method", "auto")
-
-    @property
-    def refine(self) -> str:
-        """The refinement after the engine, which the viewer does not do."""
-        return self.found.get("refine", "none")
 
     def check(self) -> None:
         """Raise if the data set cannot be read, before a page has to say so."""
@@ -127,9 +116,7 @@ class Gallery:
             raise InputError(f"{self.source}: not what bitr evaluate writes ({error!r:.80})") from error
         if not found:
             raise InputError(f"{self.source}: not what bitr evaluate writes (no pairs)")
-        degrees = (entry.rotation_error_deg for entry in found)
-        keys = [math.inf if each is None else each for each in degrees]
-        return tuple(found[index] for index in sorted(range(len(found)), key=keys.__getitem__))
+        return tuple(sorted(found, key=_wrongness))
 
     def _draw(self, entry: Entry) -> Picture:
         """Draw the pair as it was answered; without an answer the picture is empty."""
@@ -149,6 +136,10 @@ class Gallery:
         """Find a path that was typed where the results were written: in their folder, or in one above it."""
         here = self.folder.resolve()
         return next((str(at / name) for at in (here, *here.parents) if (at / name).exists()), name)
+
+
+def _wrongness(entry: Entry) -> float:
+    return math.inf if entry.rotation_error_deg is None else entry.rotation_error_deg
 
 
 def _read(path: Path) -> dict[str, Any]:

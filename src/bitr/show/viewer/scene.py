@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from bitr.io.subsample import even_draw
 from bitr.show.picture import COLORS, KEY_COLORS, parse_color
-from bitr.show.stage import Matrix, Scene, Shown, Vector, set_stage
+from bitr.show.stage import Matrix, Scene, Shown, Vector, quaternion_wxyz, set_stage
 from bitr.show.viewer.session import Answer, Place, Problem, Session
 
 FIELD_OF_VIEW = 0.65
@@ -164,10 +164,6 @@ def _visible_spacing(cloud: Shown) -> float:
     return max(cloud.spacing * float(np.sqrt(len(cloud.points) / 1000)), 0.01 * cloud.radius)
 
 
-def to_wxyz(rotation: Matrix) -> Float64[np.ndarray, " 4"]:
-    return np.roll(Rotation.from_matrix(rotation).as_quat(canonical=True), 1)
-
-
 class Scenery:
     """The nodes of one page: ``/piece0`` and ``/piece1``, which are dragged, and ``/answer``.
 
@@ -206,7 +202,7 @@ class Scenery:
                 self._draw_clouds(self._layout, session)
                 self._drawn = drawn
             pose, place = answer.pose, session.places[session.order[0]]
-            self._answer.wxyz = to_wxyz(pose[:3, :3] @ place.rotation)
+            self._answer.wxyz = quaternion_wxyz(pose[:3, :3] @ place.rotation)
             self._answer.position = self._layout.draw(pose[:3, :3] @ place.middle + pose[:3, 3])
             x, y = self._own_keypoints(answer)
             for node, points in zip(self._keys, (x, y, x), strict=True):
@@ -217,14 +213,14 @@ class Scenery:
         """Put the handles where the session has the pieces, after motions that did not come from the page."""
         for handle, place in zip(self._handles, session.places, strict=False):  # there may be no handles
             assert self._layout is not None
-            handle.wxyz, handle.position = to_wxyz(place.rotation), self._layout.draw(place.middle)
+            handle.wxyz, handle.position = quaternion_wxyz(place.rotation), self._layout.draw(place.middle)
 
     def _add_handle(self, layout: Layout, index: int, session: Session) -> viser.TransformControlsHandle:
         place = session.places[index]
         handle = self.client.scene.add_transform_controls(
             f"/piece{index}",
             scale=0.75 * layout.radii[index],
-            wxyz=to_wxyz(place.rotation),
+            wxyz=quaternion_wxyz(place.rotation),
             position=layout.draw(place.middle),
             line_width=2.0,
             opacity=0.75,
