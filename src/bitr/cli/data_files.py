@@ -19,7 +19,7 @@ from bitr.data.sources import SOURCES
 from bitr.data.write import write_pairs
 from bitr.errors import InputError
 from bitr.files import check_target
-from bitr.show.picture import write_sheet
+from bitr.show import write_sheet
 
 
 def fetch_data(name: str, url: str | None, sha256: str | None, root: Path | None) -> None:

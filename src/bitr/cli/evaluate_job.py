@@ -29,8 +29,7 @@ from bitr.evaluation.report import Repeated, Report
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
 from bitr.refine import REFINEMENTS
-from bitr.show.picture import write_png
-from bitr.show.stage import MOST_SHOWN, Scene
+from bitr.show import MOST_SHOWN, Scene, write_png
 
 SAMPLINGS = 3
 JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE = (

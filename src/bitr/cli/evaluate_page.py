@@ -17,8 +17,8 @@ from bitr.evaluation.ranking import Ranked, ranked, spread
 from bitr.evaluation.report import Report
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
+from bitr.show import MOST_SHOWN, Scene
 from bitr.show.report import MOST_EXAMPLES, Example, error_rows, render_evaluation
-from bitr.show.stage import MOST_SHOWN, Scene
 
 SUFFIXES = (".html", ".htm")
 MOST_TRIED = 3

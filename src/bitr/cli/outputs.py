@@ -14,10 +14,9 @@ from bitr.cli.show import facts
 from bitr.errors import InputError
 from bitr.files import check_target, whole_file
 from bitr.io import SUFFIXES, Geometry, as_points, write, write_scene
-from bitr.show.film import FILM, check_film, write_animation
-from bitr.show.picture import write_png
+from bitr.show import MOST_SHOWN, Scene, write_animation, write_png
+from bitr.show.film import FILM, check_film
 from bitr.show.report import write_html
-from bitr.show.stage import MOST_SHOWN, Scene
 
 POSES = (".txt", ".json")
 

@@ -1,6 +1,6 @@
 """``bitr view``: two pieces in a browser, where the answer follows them.
 
-``session`` is the state and its answer, ``scene`` what is drawn, ``panel`` the controls, ``gallery`` an
+``session`` is the state and its answer, ``scene`` the drawing, ``panel`` the controls, ``gallery`` an
 evaluated data set as a wall of pictures; ``page`` joins them for one tab, and ``server`` serves the pages.
 """
 

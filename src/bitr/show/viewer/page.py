@@ -27,7 +27,7 @@ log = logging.getLogger("bitr")
 
 
 class Page:
-    """What one person sees and does; pages share the model and the worker, and nothing else."""
+    """The view and the actions of one person; pages share the model and the worker, and nothing else."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ ROOM = 1.06
 MOST_DRAWN = 200_000
 """Most points of a cloud that are sent to a browser."""
 FAINT = 0.6
-"""How far the points that the engine does not choose from fade into the background."""
+"""Fading of the points that the engine does not choose from, from 0 to 1."""
 DOTS = {"full": 0.16, "dense": 0.24}
 """Diameters, in distances between neighbours."""
 KEY_DOT = 1.0
