@@ -95,10 +95,7 @@ def _draw_pair(figure: Any, stage: Stage) -> None:
     for title, layers, (low, high) in zip(titles, (before, after), boxes, strict=True):
         width, height = scale * (high - low)
         bottom = LEGEND + (size[1] - TITLE - LEGEND - height) / 2
-        axes = figure.add_axes((left / size[0], bottom / size[1], width / size[0], height / size[1]))
-        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        axes.set_axis_off()
-        _scatter(axes, layers, 72 * scale)
+        axes = _add_panel(figure, (left, bottom), (width, height), layers)
         middle = (left + width / 2) / size[0], 1 - 0.6 * TITLE / size[1]
         figure.text(*middle, title, ha="center", va="center", fontsize=11, color=TEXT)
         left += width + MARGIN
@@ -123,12 +120,21 @@ def _draw_sheet(figure: Any, pairs: Sequence[AssemblyPair], title: str) -> None:
         # side by side: at the places in the files one piece often hides the other
         apart = place_layer("source", stage, stage.source, np.eye(3), offset_beside(stage, SPLIT))
         for side, moving in enumerate((apart, place_moved_source(stage))):
-            place = (left + side * CELL[0] / 2) / width, (top - CELL[1] + 0.05) / height
-            axes = figure.add_axes((*place, inner[0] / width, inner[1] / height))
-            low, high = bounding_box([moving, still])
-            axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
-            axes.set_axis_off()
-            _scatter(axes, [moving, still], 72 * float((inner / (high - low)).min()))
+            corner = left + side * CELL[0] / 2, top - CELL[1] + 0.05
+            _add_panel(figure, corner, inner, [moving, still])
+
+
+def _add_panel(
+    figure: Any, corner: tuple[float, float], size: tuple[float, float], layers: Sequence[Layer]
+) -> Any:
+    """Draw layers into a panel, whose lower left corner and size are in inches."""
+    low, high = bounding_box(layers)
+    whole = figure.get_size_inches()
+    axes = figure.add_axes((*(corner / whole), *(size / whole)))
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    axes.set_axis_off()
+    _scatter(axes, layers, 72 * float((size / (high - low)).min()))
+    return axes
 
 
 def _few_points(pair: AssemblyPair) -> Scene:
