@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.spatial.transform import Rotation
 
+from bitr.assembly.overlay import Motions, distinct
 from bitr.io.subsample import farthest_points
 from bitr.refine.frame import Points
 from bitr.refine.surface import Border, Surface, common_spacing
@@ -34,12 +35,10 @@ LESS = 0.9
 MEETS = 2.0
 """Spacings within which two border points meet."""
 SAME_TURN, SAME_SHIFT = np.radians(6), 1.5
-"""Motions that are closer, in radians and in spacings at the centroids, are one."""
+"""Motions that are closer, in radians and in spacings, are one."""
 
 FLIPS = (np.diag([-1.0, 1.0, -1.0]), np.diag([1.0, -1.0, -1.0]))
 """Frames (tangent, normal, outward) that meet: outward directions oppose; the normals' signs are unknown."""
-
-Motions = Float64[np.ndarray, "g 4 4"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +90,10 @@ def seam_motions(x: Surface, y: Surface, most: int) -> tuple[Motions, Float64[np
     score = closeness(meet(x.border, y.border, motions, few[0], few[1]), LOOK_REACH * spacing)
     motions = motions[np.argsort(-score, kind="stable")[:PROMISING]]
     score = closeness(meet(x.border, y.border, motions, *chosen), LOOK_REACH * spacing)
-    motions = motions[distinct(motions, score, x, y, KEPT, 2.0)]
+    motions = motions[distinct(motions, score, KEPT, 2 * SAME_TURN, 2 * SAME_SHIFT * spacing)]
     motions = settle(x, y, motions)
     score = closeness(meet(x.border, y.border, motions), MEETS * spacing)
-    kept = distinct(motions, score, x, y, most)
+    kept = distinct(motions, score, most, SAME_TURN, SAME_SHIFT * spacing)
     return motions[kept], score[kept]
 
 
@@ -140,33 +139,6 @@ def meet(
 def closeness(met: Met, reach: float) -> Float64[np.ndarray, " g"]:
     """Share of both borders that meets, from 0 to 1: points count less the farther and the less aligned."""
     return (np.clip(1 - met.squared / reach**2, 0, None) * met.alignment) @ met.share
-
-
-def distinct(
-    motions: Motions,
-    score: Float64[np.ndarray, " g"],
-    x: Surface,
-    y: Surface,
-    most: int,
-    wider: float = 1.0,
-) -> Int64[np.ndarray, " k"]:
-    """Numbers of motions that differ from all better ones, best first."""
-    spacing = common_spacing(x, y)
-    centers = motions[:, :3, :3] @ x.points.mean(0) + motions[:, :3, 3]
-    origins = np.einsum("gji,gj->gi", motions[:, :3, :3], y.points.mean(0) - motions[:, :3, 3])
-    kept: list[int] = []
-    for i in np.argsort(-score, kind="stable"):
-        trace = np.einsum("kij,ij->k", motions[kept, :3, :3], motions[i, :3, :3])
-        turn = np.arccos(np.clip((trace - 1) / 2, -1, 1))
-        shift = (
-            np.linalg.norm(centers[kept] - centers[i], axis=1)
-            + np.linalg.norm(origins[kept] - origins[i], axis=1)
-        ) / 2
-        if not ((turn < wider * SAME_TURN) & (shift < wider * SAME_SHIFT * spacing)).any():
-            kept.append(int(i))
-            if len(kept) == most:
-                break
-    return np.array(kept, dtype=np.int64)
 
 
 def _spread(border: Border, most: int) -> Int64[np.ndarray, " a"]:
