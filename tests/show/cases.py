@@ -42,7 +42,7 @@ def with_keypoints(scene: Scene) -> dict[str, np.ndarray]:
 
 
 def colored(pixels: np.ndarray, name: str) -> np.ndarray:
-    """Which pixels, (h, w, 3) from 0 to 255, have the hue of that name, clearly."""
+    """True for the pixels, (h, w, 3) from 0 to 255, that clearly have the hue of that name."""
     hue, saturation, value = np.moveaxis(rgb_to_hsv(pixels / 255), -1, 0)
     low, high = HUES[name]
     return ((hue - low) % 1 <= high - low) & (saturation > 0.3) & (value > 0.25)

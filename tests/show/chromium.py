@@ -32,7 +32,39 @@ NO_WEBGL = ("--disable-3d-apis",)
 SIZE = {"width": 1000, "height": 600, "deviceScaleFactor": 1, "mobile": False}
 
 
-class Page:
+class Commands:
+    """Commands to one tab, by its ``send``."""
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def evaluate(self, script: str) -> Any:
+        answer = self.send(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def settle(self) -> None:
+        """Wait until what is due has been drawn."""
+        self.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+        )
+
+    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def screenshot(self) -> bytes:
+        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
+
+    def pixels(self) -> np.ndarray:
+        """The page as it looks, (height, width, 3), from 0 to 255."""
+        from PIL import Image
+
+        return np.asarray(Image.open(io.BytesIO(self.screenshot())).convert("RGB")).astype(int)
+
+
+class Page(Commands):
     """One tab; ``errors`` are the exceptions and refused requests that it met."""
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
@@ -80,31 +112,6 @@ class Page:
             self._receive()
         self.settle()
 
-    def evaluate(self, script: str) -> Any:
-        answer = self.send(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True
-        )
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def settle(self) -> None:
-        """Wait until what is due has been drawn."""
-        self.evaluate(
-            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
-        )
-
-    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
-
-    def screenshot(self) -> bytes:
-        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
-
-    def pixels(self) -> np.ndarray:
-        """The page as it looks, (height, width, 3), from 0 to 255."""
-        from PIL import Image
-
-        return np.asarray(Image.open(io.BytesIO(self.screenshot())).convert("RGB")).astype(int)
-
     @property
     def errors(self) -> list[str]:
         bad = ("Runtime.exceptionThrown", "Network.loadingFailed", "Log.entryAdded")
@@ -143,7 +150,7 @@ def browser(profile: Path, *flags: str) -> Iterator[Page]:
         process.wait(timeout=20)
 
 
-class Tab:
+class Tab(Commands):
     """A page in a context of its own: no cookies, no storage and no cache shared with another."""
 
     def __init__(self, root: Page) -> None:
@@ -162,14 +169,6 @@ class Tab:
 
     def open(self, url: str) -> None:
         self.send("Page.navigate", url=url)
-
-    def evaluate(self, script: str) -> Any:
-        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def drag(self, start: np.ndarray, end: np.ndarray, steps: int = 8) -> None:
         held = {"button": "left", "buttons": 1}
@@ -193,26 +192,13 @@ class Tab:
     def text(self, id: str) -> str:
         return self.evaluate(f"document.getElementById({id!r})?.innerText ?? ''")
 
-    def settle(self) -> None:
-        """Wait until what is due has been drawn."""
-        frame = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
-        self.evaluate(frame)
-
-    def screenshot(self) -> bytes:
-        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
-
-    def pixels(self) -> np.ndarray:
-        from PIL import Image
-
-        return np.asarray(Image.open(io.BytesIO(self.screenshot())).convert("RGB")).astype(int)
-
     def events(self, *methods: str) -> list[dict[str, Any]]:
         mine = [event for event in self.root.events if event.get("sessionId") == self.session]
         return [event["params"] for event in mine if event["method"] in methods]
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """What a console would show in red: exceptions, refused requests, errors that were logged."""
+        """The red lines of a console: exceptions, refused requests, errors that were logged."""
         logged = self.events("Log.entryAdded")
         said = [call for call in self.events("Runtime.consoleAPICalled") if call["type"] == "error"]
         failed = self.events("Runtime.exceptionThrown", "Network.loadingFailed")

@@ -1,4 +1,4 @@
-"""What a page consists of; for the tests of pages."""
+"""The elements of a page; for the tests of pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several tests of the viewer look at."""
+"""An evaluated data set for the tests of the viewer."""
 
 import json
 from dataclasses import replace

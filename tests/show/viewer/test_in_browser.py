@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Queued:UserWarning"),  # a tab may close while its answer is on the way
 ]
 HANDLE_AT = 0.9
-"""Where an arrow of a handle is taken, as a share of its length."""
+"""The place at which the mouse takes an arrow of a handle, as a share of its length."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def tab(opened):
 
 @pytest.fixture
 def page(opened):
-    """As it was at first."""
+    """The page, opened again on the demo's pair."""
     page = opened[1]
     with answered(page):
         page.open(*demo_pair())
@@ -78,13 +78,13 @@ def answered(page):
 
 
 def _is_new(page, before):
-    """Whether the page has an answer that was computed for it as it is now."""
+    """True when the page has an answer that was computed for it as it is now."""
     now = page.answer
     return now is not before and now.session is page.session and now.solved is page.session
 
 
 def on_screen(page, point):
-    """Where a point of the scene is drawn, in pixels."""
+    """The pixel at which a point of the scene is drawn."""
     camera = page.client.camera
     towards = camera.look_at - camera.position
     towards = towards / np.linalg.norm(towards)
@@ -131,7 +131,7 @@ def choose(tab, chosen, option):
 
 
 def send_file(tab, number, path):
-    """As if it had been chosen in the dialogue of the browser."""
+    """Choose a file as if in the dialogue of the browser."""
     document = tab.send("DOM.getDocument")["root"]["nodeId"]
     inputs = tab.send("DOM.querySelectorAll", nodeId=document, selector="input[type=file]")["nodeIds"]
     tab.send("DOM.setFileInputFiles", nodeId=inputs[number], files=[str(path)])

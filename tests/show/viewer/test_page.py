@@ -1,4 +1,4 @@
-"""What a page does with what comes while something else is on the way; without a browser."""
+"""Pages and their worker, without a browser: events that come while an answer is on the way."""
 
 import json
 import threading
@@ -68,7 +68,7 @@ def gate(page):
 
 
 def finished(page):
-    """What the page has asked for is done."""
+    """Wait until the jobs of the page are done."""
 
     def idle():
         found, done = [], threading.Event()
@@ -162,7 +162,7 @@ def test_an_upload_joins_the_pair_that_is_on_the_page_and_no_other(gallery):
 
 
 def with_hypotheses(page, count):
-    """As if the engine had found so many; the page then has them to choose from."""
+    """Give the page an answer with so many hypotheses to choose from."""
     best = page.answer.assembly.transformation
     several = tuple(hypothesis(best, 1 / count) for _ in range(count))
     with page._lock:

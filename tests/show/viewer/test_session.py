@@ -1,4 +1,4 @@
-"""What the page shows keeps the laws, whatever is done with the pieces."""
+"""Sessions and their answers keep the laws, whatever is done with the pieces."""
 
 from dataclasses import replace
 
