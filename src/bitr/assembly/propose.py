@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from bitr.assembly.match import Correspondences, correspond, frame_motions, match_motions
 from bitr.assembly.overlay import agreement, lay, look
 from bitr.assembly.sample import Sampled
-from bitr.assembly.seam import seam_motions
+from bitr.assembly.seam import end_motions, flat_ends, seam_motions
 from bitr.data.piece import as_cloud
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -20,9 +20,10 @@ from bitr.model import BITR, Solution
 from bitr.refine.arun import arun
 from bitr.refine.frame import Matrix, moved
 from bitr.refine.overlap import overlaps
+from bitr.refine.surface import Surface
 
-SEAMS = 12
-"""Most motions of the borders."""
+SEAMS, OF_ENDS = 12, 3
+"""Most motions of the borders, and of two flat ends."""
 AGREED, FRAMED = 100, 80
 """Most motions that correspondences agree on, and that single ones give."""
 FIRST_LOOK, CONVINCED = 6, 60
@@ -52,6 +53,8 @@ class Proposals:
     match: Motions
     """Many rough ones: ``shortlist`` chooses among them."""
     seam: Motions
+    ends: tuple[tuple[Surface, ...], tuple[Surface, ...]]
+    """Flat ends of the source and of the reference."""
     copy: Motions
     given: Motions
     correspondences: Correspondences
@@ -66,12 +69,17 @@ def propose(sampled: Sampled, model: BITR, methods: frozenset[str], init: Matrix
     poses, share = _of_model(sampled, solutions)
     x, y = sampled.source, sampled.reference
     correspondences, match = Correspondences(none[:, 0, :3], none[:, 0, :3], 1.0), none
-    seam, meeting = seam_motions(x, y, SEAMS) if "seam" in methods else (none, np.zeros(0))
+    seam, meeting = none, np.zeros(0)
+    ends: tuple[tuple[Surface, ...], tuple[Surface, ...]] = ((), ())
+    if "seam" in methods:
+        seam, meeting = seam_motions(x, y, SEAMS)
+        ends = flat_ends(x), flat_ends(y)
+        seam = np.concatenate([seam, end_motions(*ends, OF_ENDS)])
     if "overlap" in methods:
         correspondences, match = _of_surface(sampled, bool((meeting > MEETING).any()))
     copy = _of_copy(sampled) if "overlap" in methods else none
     given = none if init is None else sampled.frame.inside(init)[None]
-    return Proposals(poses, share, match, seam, copy, given, correspondences, solutions[0])
+    return Proposals(poses, share, match, seam, ends, copy, given, correspondences, solutions[0])
 
 
 def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:

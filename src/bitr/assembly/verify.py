@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,8 @@ NAMES = (
     "clear_on",
     "clear_air",
     "clear_share",
+    "ends",
+    "ends_share",
     "border_on",
     "border_air",
     "border_air_smaller",
@@ -94,6 +97,7 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows["overlap_residual"] = np.array([o.residual for o in common])
     rows["firmness"] = np.log10(np.array([o.firmness for o in common]) + 1e-4)
     rows |= _border_numbers(x, y, poses)
+    rows["ends"] = _ends(proposals, poses)
     rows |= _surface_numbers(x, y, found)
     support = proposals.correspondences.support(poses)
     rows["support"] = np.log1p(support)
@@ -107,7 +111,9 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows["seam_margin"] = _margin(poses, rows["seam"])
     rows["overlap_margin"] = _margin(poses, rows["overlap_larger"])
     shares = sorted(len(side.border) / len(side.points) for side in (x, y))
+    ends = [[len(end.border) for end in side] or [0] for side in proposals.ends]
     constant = {
+        "ends_share": min(max(n) / max(1, len(side.border)) for n, side in zip(ends, (x, y), strict=True)),
         "border_smaller": shares[0],
         "border_larger": shares[1],
         "noise": common_noise(x, y) / common_spacing(x, y),
@@ -204,6 +210,16 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[
         "clear_air": mean[:, 3],
         "clear_share": np.full(len(poses), float(sum(counts)) / 2),
     }
+
+
+def _ends(proposals: Proposals, poses: Motions) -> Float64[np.ndarray, " g"]:
+    """How much of two flat ends meets, of the two that meet best."""
+    best = np.zeros(len(poses))
+    for x, y in product(*proposals.ends):
+        if len(x.border) and len(y.border):
+            met = meet(x.border, y.border, poses)
+            best = np.maximum(best, closeness(met, LOOSE * common_spacing(x, y)))
+    return best
 
 
 def _surface_numbers(
