@@ -18,11 +18,9 @@ from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.data.transforms import take
 from bitr.io import Geometry, farthest_points, read
-from bitr.viewer.layout import layout
-from bitr.viewer.piece import Piece
-from bitr.viewer.session import Place, Problem, Session
-from bitr.viewer.solver import Answer, Solver
-from bitr.viewer.worker import Worker
+from bitr.show.viewer.page import Worker
+from bitr.show.viewer.scene import lay_out
+from bitr.show.viewer.session import Answer, Piece, Place, Problem, Session, Solver
 
 POINTS, RATE = 1000, 60
 """Of a cloud; and motions a second, as many as a screen shows."""
@@ -46,11 +44,11 @@ def drag(start: Session, move: Callable[[Place], None], seconds: float) -> None:
 def without_browser(pair: tuple[Geometry, Geometry], seconds: float) -> list[Answer]:
     solver, answers = Solver(Network.of("default")), list[Answer]()
     problem = Problem((Piece(pair[0]), Piece(pair[1])), "model")
-    start = layout(problem, solver.base(problem).transformation).start(problem)
+    start = lay_out(problem, solver.base(problem).transformation).start(problem)
     worker, first = Worker(), solver.solve(start)
 
     def follow(place: Place) -> None:
-        answers.append(solver.follow(start.moved(0, place), first))
+        answers.append(solver.follow(start.move(0, place), first))
 
     drag(start, lambda place: worker.submit("drag", lambda: follow(place)), seconds)
     worker.close()
@@ -59,9 +57,9 @@ def without_browser(pair: tuple[Geometry, Geometry], seconds: float) -> list[Ans
 
 def in_browser(pair: tuple[Geometry, Geometry], seconds: float) -> list[Answer]:
     """The same on a page in a headless Chromium, whose software rendering takes a core of its own."""
-    from tests.viewer.chromium import chromium, until
+    from tests.show.chromium import chromium, until
 
-    from bitr.viewer.viewer import Viewer
+    from bitr.show.viewer import Viewer
 
     answers = list[Answer]()
     with (
@@ -73,7 +71,7 @@ def in_browser(pair: tuple[Geometry, Geometry], seconds: float) -> list[Answer]:
         tab.open(viewer.url)
         until(lambda: tab.text("bitr-answer"), "an answer")
         page = next(iter(viewer.pages.values()))
-        until(lambda: page.answer and not page.answer.carried, "the answer as the pieces stand")
+        until(lambda: page.answer and not page.answer.is_carried, "the answer as the pieces stand")
         follow = page.solver.follow
 
         def counted(session: Session, last: Answer) -> Answer:

@@ -18,8 +18,8 @@ from PIL import Image
 
 import bitr
 from bitr.io import Geometry, read
-from bitr.pictures.picture import COLORS, DPI, HAZE, TEXT, write_png
-from bitr.pictures.scene import Scene
+from bitr.show.picture import COLORS, DPI, HAZE, TEXT, write_png
+from bitr.show.stage import Scene
 
 ASSETS = Path(str(resources.files("bitr") / "assets"))
 WIDTH = 900

@@ -14,13 +14,12 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
-from tests.app.browser import WEBGL, browser
-from tests.viewer.chromium import SIZE, chromium, until
+from tests.show.chromium import SIZE, WEBGL, browser, chromium, until
 
 from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.io import read
-from bitr.viewer.viewer import Viewer
+from bitr.show.viewer import Viewer
 
 VIEWER = {"width": 1280, "height": 900}
 WIDTH = 1000
@@ -38,7 +37,7 @@ def viewer_picture(profile: Path) -> bytes:
         tab.open(viewer.url)
         until(lambda: tab.text("bitr-answer"), "an answer")
         page = next(iter(viewer.pages.values()))
-        until(lambda: page.answer and not page.answer.carried, "the answer as the pieces stand")
+        until(lambda: page.answer and not page.answer.is_carried, "the answer as the pieces stand")
         until(lambda: page.client.camera.image_width < VIEWER["width"], "the panel at its side")
         until(lambda: tab.evaluate(CLOSE) == 0 and not tab.evaluate(MOVING), "notices to go")
         drawn = tab.screenshot()

@@ -18,12 +18,14 @@ ORDER = [
     "refine",
     "hypotheses",
     "assembly",
-    "pictures",
+    "show.stage",  # evaluations draw their own pictures, and reports show evaluations
+    "show.picture",
+    "show.web",
     "testing",
     "training",
     "evaluation",
     "app",
-    "viewer",
+    "show",
     "cli",
 ]
 ROOT = Path(bitr.__file__).parent
@@ -40,20 +42,26 @@ def imported_parts(path: Path) -> set[str]:
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:
-            parts = name.split(".")
-            if parts[0] == "bitr" and len(parts) > 1:
-                # a name that is no part comes from the top level, which knows everything
-                found.add(parts[1] if parts[1] in ORDER else "cli")
+            top, *parts = name.split(".")
+            if top == "bitr" and parts:
+                found.add(part_of(parts) or "cli")  # other names come from the top level, which knows all
     return found
+
+
+def part_of(parts: list[str]) -> str | None:
+    """The most specific entry of the order that a module lies in."""
+    names = (".".join(parts[:length]) for length in (2, 1))
+    return next((name for name in names if name in ORDER), None)
 
 
 def upward_imports(root: Path) -> list[str]:
     wrong = []
     for path in root.rglob("*.py"):
-        part = path.relative_to(root).parts[0].removesuffix(".py")
-        if part in ("__init__", "__main__"):
+        parts = list(path.relative_to(root).with_suffix("").parts)
+        if parts[0] in ("__init__", "__main__"):
             continue
-        assert part in ORDER, f"{path} lies in a part of the package that has no place in the order"
+        part = part_of(parts)
+        assert part is not None, f"{path} lies in a part of the package that has no place in the order"
         wrong += [
             f"{part} imports {other}"
             for other in imported_parts(path)

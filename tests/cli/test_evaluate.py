@@ -19,9 +19,9 @@ from bitr.evaluation.method import Method
 from bitr.evaluation.report import Repeated
 from bitr.refine import REFINEMENTS
 from bitr.refine.refinement import left
-from tests.app.parsed import Parsed
 from tests.assembly.cases import linear_verifier
 from tests.data.cases import pair_of
+from tests.show.parsed import Parsed
 
 FILES = {"evaluation.json", "table.md", "rotation_error.png", "recall.png", "median_pair.png"}
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from PIL import Image
 
-from bitr.pictures.picture import COLORS
+from bitr.show.picture import COLORS
 from tests.docs.documents import ROOT
 
 

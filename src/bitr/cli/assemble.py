@@ -67,9 +67,7 @@ Seed = Annotated[int, typer.Option(help="Of the sampling of meshes and of very l
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
 Html = Annotated[Path | None, typer.Option(help="Write a report that opens in any browser.")]
 Picture = Annotated[Path | None, typer.Option(help="Write a picture (.png).")]
-Animate = Annotated[
-    Path | None, typer.Option(help="Write a film of the assembly (.gif; .mp4 where ffmpeg is installed).")
-]
+Animate = Annotated[Path | None, typer.Option(help="Write a film of the assembly (.gif).")]
 Manifest = Annotated[
     Path | None,
     typer.Option(

@@ -17,7 +17,7 @@ from bitr.data.own import write_pairs
 from bitr.data.storage import VARIABLE
 from bitr.errors import InputError
 from bitr.files import check_target
-from bitr.pictures.sheet import write_sheet
+from bitr.show import write_sheet
 
 
 def fetch_data(name: str, url: str | None, sha256: str | None, root: Path | None) -> None:

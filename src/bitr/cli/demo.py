@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.app.report_rows import best_of, report_rows, report_settings
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.cli.outputs import Outputs
@@ -19,6 +18,7 @@ from bitr.cli.show import show
 from bitr.errors import InputError
 from bitr.groups import Rigid, rotation_angle
 from bitr.io import Geometry, read
+from bitr.show.report import best_of, report_rows, report_settings
 
 ASSETS = Path(str(resources.files("bitr") / "assets"))
 SOURCE, REFERENCE, TRUTH = (ASSETS / f"demo-{name}" for name in ("source.ply", "reference.ply", "pose.txt"))

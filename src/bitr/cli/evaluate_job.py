@@ -27,10 +27,8 @@ from bitr.evaluation.refined import refined
 from bitr.evaluation.report import Repeated, Report
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
-from bitr.pictures.picture import write_png
-from bitr.pictures.scene import Scene
-from bitr.pictures.stage import MOST_SHOWN
 from bitr.refine import REFINEMENTS
+from bitr.show import MOST_SHOWN, Scene, write_png
 
 SAMPLINGS = 3
 JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE = (

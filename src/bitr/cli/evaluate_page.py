@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.app.evaluation_page import MOST_EXAMPLES, Example, error_rows, html_page
 from bitr.assembly.network import Network
 from bitr.cli.evaluate_job import Job
 from bitr.cli.text import one_line
@@ -18,8 +17,8 @@ from bitr.evaluation.ranking import Ranked, ranked, spread
 from bitr.evaluation.report import Report
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
-from bitr.pictures.scene import Scene
-from bitr.pictures.stage import MOST_SHOWN
+from bitr.show import MOST_SHOWN, Scene
+from bitr.show.report import MOST_EXAMPLES, Example, error_rows, render_evaluation
 
 SUFFIXES = (".html", ".htm")
 MOST_TRIED = 3
@@ -53,7 +52,7 @@ def write_page(path: Path, report: Report, job: Job, checkpoint: str | None, *, 
         examples[place] = _example(pairs[place], pair, job, network, place in tried)
     title = f"{checkpoint or report.rows[0].name} on {job.dataset}, {job.split}"
     with whole_file(path, force=force) as temporary:
-        text = html_page(report, pairs, examples, one_line(title))
+        text = render_evaluation(report, pairs, examples, one_line(title))
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 

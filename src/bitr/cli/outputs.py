@@ -9,17 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.app.report import write_html
 from bitr.assembly.assemble import Assembly
 from bitr.cli.show import facts
 from bitr.errors import InputError
 from bitr.files import check_target, whole_file
 from bitr.io import SUFFIXES, Geometry, as_points, write, write_scene
-from bitr.pictures.animation import write_animation
-from bitr.pictures.film import FILMS, check_film
-from bitr.pictures.picture import write_png
-from bitr.pictures.scene import Scene
-from bitr.pictures.stage import MOST_SHOWN
+from bitr.show import MOST_SHOWN, Scene, write_animation, write_png
+from bitr.show.film import FILM, check_film
+from bitr.show.report import write_html
 
 POSES = (".txt", ".json")
 
@@ -45,7 +42,7 @@ class Outputs:
             ("--scene", self.scene, SUFFIXES.write),
             ("--html", self.html, (".html", ".htm")),
             ("--picture", self.picture, (".png",)),
-            ("--animate", self.animate, FILMS),
+            ("--animate", self.animate, (FILM,)),
         ):
             if target is not None:
                 _check(name, target, suffixes, taken, self.force)
@@ -86,7 +83,7 @@ def _check(name: str, target: Path, suffixes: tuple[str, ...], taken: list[Path]
     if target.suffix.lower() not in suffixes:
         found = target.suffix or "file without a suffix"
         raise InputError(f"{target}: {name} writes no {found}, expected one of {' '.join(suffixes)}")
-    if target.suffix.lower() in FILMS:
+    if target.suffix.lower() == FILM:
         check_film(target)
     if target.suffix.lower() == ".png" and find_spec("matplotlib") is None:
         raise InputError(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from bitr.app.report_rows import best_of, report_rows, report_settings
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.cli.outputs import Outputs
 from bitr.cli.show import show
 from bitr.data.poses import read_pose
 from bitr.io import read
+from bitr.show.report import best_of, report_rows, report_settings
 
 log = logging.getLogger("bitr")
 

@@ -15,7 +15,7 @@ import typer
 from bitr.errors import InputError
 
 if TYPE_CHECKING:
-    from bitr.viewer.viewer import Viewer
+    from bitr.show.viewer import Viewer
 
 HELP = (
     "Open two pieces in the browser, drag them, and see the answer follow.\n\n"
@@ -93,8 +93,7 @@ def run(
         from bitr.assembly.network import Network
         from bitr.cli.demo import REFERENCE, SOURCE
         from bitr.io import Geometry, read
-        from bitr.viewer.gallery import Gallery
-        from bitr.viewer.viewer import Viewer
+        from bitr.show.viewer import Gallery, Viewer
 
         settings = Settings(method or "auto", points=points)
         if results is not None:
@@ -128,7 +127,7 @@ def _serve(viewer: Viewer, show: bool) -> None:
     """Say where, and wait for Ctrl-C."""
     import webbrowser
 
-    from bitr.viewer.server import is_local
+    from bitr.show.viewer import is_local
 
     # a tab may be closed while its answer is on the way
     warnings.filterwarnings("ignore", "Queued .* on a closed connection", UserWarning)

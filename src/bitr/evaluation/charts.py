@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from bitr.evaluation.figures import BIN, COLORS, density, recall_steps
 from bitr.evaluation.metrics.chance import MEAN_DEG, chance_density, chance_recall
 from bitr.evaluation.ranking import spread
-from bitr.pictures.web import as_text
+from bitr.show.web import as_text
 
 WIDTH, HEIGHT = 440, 250
 LEFT, RIGHT, TOP, BOTTOM = 32, 14, 10, 40

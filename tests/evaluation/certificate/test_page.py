@@ -11,7 +11,7 @@ import pytest
 from bitr.evaluation.certificate import Certificate, Row, Skipped
 from bitr.evaluation.certificate.bounds import BOUNDS, LAWS
 from bitr.evaluation.certificate.page import html_page
-from tests.app.browser import EXECUTABLE, browser
+from tests.show.chromium import EXECUTABLE, browser
 
 
 def row(law="bi", worst=1e-12, precision="float64", path="model", kind="end to end", median=None):

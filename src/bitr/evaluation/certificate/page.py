@@ -6,8 +6,7 @@ import math
 
 from bitr.evaluation.certificate.bounds import BOUNDS, LAWS
 from bitr.evaluation.certificate.certificate import Certificate, Kind, Row
-from bitr.pictures import web
-from bitr.pictures.web import as_text
+from bitr.show.web import as_text, render_page
 
 TITLES: dict[Kind, str] = {"layer": "Layer by layer, in float64", "end to end": "End to end"}
 LOWEST, HIGHEST = -17, 1
@@ -25,7 +24,7 @@ def html_page(certificate: Certificate) -> str:
         "trials": str(min(row.trials for row in certificate.rows)),
         "seed": str(certificate.seed),
     }
-    return web.page("certificate.html", values, ("page.css", "certificate.css"), ())
+    return render_page("certificate.html", values, ("page.css", "certificate.css"))
 
 
 def verdict(certificate: Certificate) -> str:

@@ -15,9 +15,8 @@ from bitr.evaluation.report import Repeated
 from bitr.evaluation.reproduce.result import Result, Table
 from bitr.files import whole_file
 from bitr.io import as_points
-from bitr.pictures.picture import write_png
-from bitr.pictures.scene import Scene
-from bitr.pictures.stage import MOST_SHOWN
+from bitr.show.picture import write_png
+from bitr.show.stage import MOST_SHOWN, Scene
 
 TABLE, JSON = "table.md", "result.json"
 ERRORS = {"rotation_error_deg": ("rotation error Δr (°)", MEAN_DEG), "translation_error": ("Δt", None)}

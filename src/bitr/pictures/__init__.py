@@ -1,1 +1,0 @@
-"""Assemblies as pictures: what is shown, from where, and drawn by matplotlib."""

@@ -1,0 +1,282 @@
+"""Reports as one HTML page that needs nothing but a browser: of an assembly, and of an evaluation.
+
+The same input gives the same text. Text from outside is escaped, and a page loads nothing. The 3-D view is
+drawn by ``templates/report.js``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from markupsafe import Markup
+
+from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
+from bitr.assembly.network import Network
+from bitr.data import AssemblyPair
+from bitr.evaluation import charts
+from bitr.evaluation.laws import as_row, law_errors_on
+from bitr.evaluation.method import Method
+from bitr.evaluation.ranking import Ranked, spread
+from bitr.evaluation.report import NONE, NOTES, Report, columns
+from bitr.files import whole_file
+from bitr.io import Geometry
+from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage
+from bitr.show.web import render_page
+
+COLUMNS = ("weight", "method", "from", "overlap", "seam", "confidence")
+"""Columns of a table of hypotheses."""
+REPORT_HYPOTHESES = 5
+"""Hypotheses in a report, unless more were asked for."""
+MOST_EXAMPLES = 25
+MOST_POINTS = 150_000
+"""Most points of all examples of an evaluation together: three megabytes."""
+MOST_ROWS = 5000
+"""Most rows of the list of pairs."""
+
+Pose = Float64[np.ndarray, "4 4"]
+Row = tuple[str, str]
+
+log = logging.getLogger("bitr")
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A pair of an evaluation that is shown in 3-D as it was answered, with rows of name and value."""
+
+    scene: Scene
+    facts: Sequence[Row]
+
+
+def write_html(path: Path, scene: Scene, assembly: Assembly | None = None, *, force: bool) -> None:
+    """Write the report; without ``force`` an existing file is refused, and no partial file is ever left."""
+    with whole_file(path, force=force) as temporary:
+        temporary.write_text(render_assembly(scene, assembly), encoding="utf-8", newline="\n")
+
+
+def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
+    """Render the report of an assembly.
+
+    With the assembly it has a banner where the answer is not ok, and the hypotheses, each to be looked at.
+    """
+    stage, hypotheses = set_stage(scene), assembly.hypotheses if assembly else ()
+    poses = [each.transformation for each in hypotheses] or [scene.transformation]
+    doubtful = assembly if assembly and assembly.status != "ok" else None
+    values = {
+        "title": scene.title,
+        "status": doubtful and doubtful.status,
+        "reason": doubtful and doubtful.reason,
+        "stage": stage,
+        "columns": COLUMNS,
+        "hypotheses": [list_evidence(each) for each in hypotheses],
+        "poses": [_describe_pose(pose) for pose in poses],
+        "facts": [row for row in scene.facts if not (doubtful and row[0] == "status")],
+        "scene": _encode(stage) | {"motions": [_encode_motion(stage, pose) for pose in poses]},
+    }
+    return render_page("report.html", values, ("page.css", "report.css"), ("report.js",))
+
+
+def render_evaluation(
+    report: Report, pairs: Sequence[Ranked], examples: Mapping[int, Example], title: str
+) -> str:
+    """Render the report of an evaluation: the table, the figures, and pairs to look at.
+
+    ``pairs`` are those of the first row of the report from the best to the worst, and ``examples`` some of
+    them by their place in that list.
+    """
+    most = min(MOST_SHOWN, MOST_POINTS // (2 * len(examples)))
+    errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
+    listed = sorted({*spread(len(pairs), MOST_ROWS), *examples})
+    some = f"{len(listed):,} of the " if len(listed) < len(pairs) else ""
+    table = [[head, *cells, guess] for head, cells, guess in columns(report.rows)]
+    values = {
+        "title": title,
+        "table": list(zip(*table, strict=True)),
+        "notes": NOTES,
+        "histogram": Markup(charts.rotation_histogram(errors)),
+        "recall": Markup(charts.recall_curve(errors)),
+        "settings": [(name, str(value)) for name, value in report.settings.items() if value is not None],
+        "listed": f"{some}{len(pairs):,}",
+        "rows": [_list_pair(place, pairs[place]) for place in listed],
+        "examples": {place: _show_example(example, most) for place, example in examples.items()},
+        "first": sorted(examples)[len(examples) // 2],
+    }
+    styles = "page.css", "report.css", "evaluation.css"
+    return render_page("evaluation.html", values, styles, ("report.js",))
+
+
+def list_evidence(hypothesis: Hypothesis) -> tuple[str, ...]:
+    """The cells of a hypothesis, in the order of ``COLUMNS``."""
+    return (
+        f"{hypothesis.weight:.0%}",
+        hypothesis.method,
+        hypothesis.origin,
+        f"{hypothesis.evidence['overlap_larger']:.2f}",
+        f"{hypothesis.evidence['seam']:.2f}",
+        f"{hypothesis.confidence:.0%}",
+    )
+
+
+def _list_pair(place: int, pair: Ranked) -> dict[str, Any]:
+    row: dict[str, Any] = {"place": place, "name": pair.name, "errors": ()}
+    if (errors := pair.score.errors) is None:
+        missing = "no answer: " if pair.score.transformation is None else ""  # else no answer is right
+        return row | {"failure": missing + (pair.score.failure or NONE)}
+    lengths = (f"{length:.3g}" for length in (errors.translation_error, errors.displacement))
+    return row | {"errors": (f"{errors.rotation_error_deg:.2f}", *lengths)}
+
+
+def _show_example(example: Example, most: int) -> dict[str, Any]:
+    stage = set_stage(example.scene, most)
+    pose = _describe_pose(example.scene.transformation)
+    return {
+        "title": example.scene.title,
+        "facts": example.facts,
+        "pose": pose,
+        "stage": stage,
+        "scene": _encode(stage),
+    }
+
+
+def error_rows(pair: Ranked) -> list[Row]:
+    """Describe an answer of an evaluation as rows of name and value; lengths in the unit of the pair."""
+    score = pair.score
+    if score.errors is None:
+        return [("no answer", score.failure or NONE)]
+    found, unit = score.errors, f" {score.unit}" if score.unit else ""
+    rmse = found.registration_rmse
+    rows = [
+        ("right", "yes" if score.right else "no"),
+        ("confidence", None if score.confidence is None else f"{score.confidence:.0%}"),
+        ("Δr", f"{found.rotation_error_deg:.2f}°"),
+        ("Δt", f"{found.translation_error:.4g}{unit}"),
+        ("displacement", f"{found.displacement:.4g}{unit}"),
+        ("ADD-S", f"{found.add_s:.4g}{unit}"),
+        ("Chamfer", f"{found.part_chamfer:.4g}{unit + '²' if unit else ''}"),
+        ("RMSE", None if rmse is None else f"{rmse:.4g}{unit}"),
+        ("time", None if score.seconds is None else f"{score.seconds:.3g} s"),
+    ]
+    return [(name, value) for name, value in rows if value is not None]
+
+
+def report_settings(settings: Settings) -> Settings:
+    """Settings of the same answer, with more hypotheses beside it."""
+    return replace(settings, hypotheses=max(settings.hypotheses, REPORT_HYPOTHESES))
+
+
+def best_of(assembly: Assembly, count: int) -> Assembly:
+    """Keep at most ``count`` hypotheses, as if no more had been asked for."""
+    kept = assembly.hypotheses[:count]
+    total = sum(each.weight for each in kept)
+    return replace(assembly, hypotheses=tuple(replace(each, weight=each.weight / total) for each in kept))
+
+
+def report_rows(
+    assembly: Assembly,
+    source: Geometry,
+    reference: Geometry,
+    network: Network,
+    settings: Settings,
+    given: bool = False,
+) -> list[Row]:
+    """Rows of name and value: the law errors on this very pair, which is assembled three times more, and the
+    settings. A ``given`` pose does not move with the pair, so its laws are not tried.
+    """
+    told = ", ".join(f"{name} {value}" for name, value in asdict(settings).items() if value is not None)
+    rows = [("settings", told)]
+    if given:
+        return rows
+
+    def solve(pair: AssemblyPair) -> Pose:
+        return assemble_geometries(pair.source, pair.reference, network, settings).transformation
+
+    log.info("trying the laws")
+    pair = AssemblyPair(source, reference, np.eye(4), "pair")  # its own answer is not used
+    rng = np.random.default_rng(settings.seed)
+    laws = law_errors_on(Method(network.name, solve), pair, assembly.transformation, rng)
+    return [as_row(laws), *rows]
+
+
+def _describe_pose(pose: Pose) -> dict[str, Any]:
+    """A pose as matrix and quaternion, rounded to read and exact to copy."""
+    quaternion, translation = quaternion_wxyz(pose[:3, :3]).tolist(), pose[:3, 3].tolist()
+    w, *xyz = quaternion
+    rows = [[*map(_round, row[:3]), _round_length(row[3])] for row in pose.tolist()[:3]]
+    return {
+        "rows": [*rows, ["0", "0", "0", "1"]],
+        "quaternion": " ".join(map(_round, quaternion)),
+        "translation": " ".join(map(_round_length, translation)),
+        "angle": f"{np.rad2deg(2 * np.arctan2(np.linalg.norm(xyz), w)):.2f}",
+        "matrix_text": json.dumps(pose.tolist()),
+        "quaternion_text": json.dumps({"quaternion_wxyz": quaternion, "translation": translation}),
+    }
+
+
+def _round(value: float) -> str:
+    return f"{round(value, 6) + 0.0:.6f}"  # adding 0 takes the sign off -0.0
+
+
+def _round_length(value: float) -> str:
+    """Six decimals are too few for pieces of micrometres and too many for map coordinates."""
+    if value == 0 or 0.01 <= abs(value) < 1000:
+        return _round(value)
+    return f"{value:.{7 if abs(value) < 1 else 10}g}"
+
+
+def _encode(stage: Stage) -> dict[str, Any]:
+    """Numbers for the script: coordinates relative to centres in float32, all else in full."""
+    return {
+        "source": _encode_cloud(stage.source),
+        "reference": _encode_cloud(stage.reference),
+        "before": stage.before.tolist(),
+        "view": stage.view.ravel().tolist(),
+        "notes": list(stage.notes),
+        **_encode_placed(stage),
+    }
+
+
+def _encode_motion(stage: Stage, pose: Pose) -> dict[str, Any]:
+    """The numbers that differ from ``_encode`` for another pose of the source."""
+    rotation, center = pose[:3, :3], stage.source.center
+    after = rotation @ center + pose[:3, 3] - stage.reference.center
+    return _encode_placed(replace(stage, rotation=rotation, after=after))
+
+
+def _encode_placed(stage: Stage) -> dict[str, Any]:
+    source, reference = stage.source.points, stage.reference.points
+    ends = source + stage.before, stage.move(source)
+    return {
+        "quaternion": quaternion_wxyz(stage.rotation).tolist(),
+        "after": stage.after.tolist(),
+        "fit": [_fit_ball(stage.view, np.concatenate([placed, reference])) for placed in ends],
+    }
+
+
+def _encode_cloud(cloud: Shown) -> dict[str, Any]:
+    return {
+        "center": cloud.center.tolist(),
+        "points": _encode_base64(cloud.points, "<f4"),
+        "normals": _encode_base64(np.round(127 * cloud.normals), "i1"),
+        "keypoints": None if cloud.keypoints is None else _encode_base64(cloud.keypoints, "<f4"),
+        "spacing": cloud.spacing,
+        "count": cloud.count,
+    }
+
+
+def _encode_base64(rows: Float64[np.ndarray, "n 3"], kind: str) -> str:
+    return base64.b64encode(rows.astype(kind).tobytes()).decode()
+
+
+def _fit_ball(view: Matrix, points: Float64[np.ndarray, "n 3"]) -> dict[str, Any]:
+    """A ball that holds all points, in the middle of the picture seen from ``view``."""
+    seen = points @ view.T
+    center = (seen.min(0) + seen.max(0)) / 2
+    radius = float(np.linalg.norm(seen - center, axis=1).max())
+    return {"center": (center @ view).tolist(), "radius": radius or 1.0}

@@ -1,0 +1,249 @@
+"""The gallery: the pairs of an evaluation, sorted by error, as a wall of pictures that open when clicked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import viser
+from jaxtyping import Float64
+
+from bitr.assembly.assemble import Settings
+from bitr.data import AssemblyPair, dataset, is_name
+from bitr.data.poses import nearest_pose
+from bitr.errors import InputError
+from bitr.io import as_points
+from bitr.model.checkpoint import find
+from bitr.show.film import THUMBNAIL, THUMBNAIL_POINTS, Picture, draw_thumbnail, empty_thumbnail
+from bitr.show.stage import Scene, Vector
+from bitr.show.viewer.scene import View
+from bitr.show.web import render_part
+
+FILE = "evaluation.json"
+NEEDED = ("dataset", "split", "seed", "rows")
+COLUMNS, ROWS = 4, 3
+TILE, GAP = (1.0, THUMBNAIL[1] / THUMBNAIL[0]), (0.12, 0.24)
+"""Width and height of a picture, and the room between two; a caption stands below each."""
+FACING = (0.0, 1.0, 0.0, 0.0)
+"""viser's pictures face down; turned about x they face the viewer, the right way up."""
+ORDERS = ("best first", "worst first")
+LONGEST = 26
+"""Most characters of a pair's id in a caption."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One pair and its answer."""
+
+    sampling: int
+    number: int
+    """Number of the pair in its sampling."""
+    id: str
+    rotation_error_deg: float | None
+    """None without an answer."""
+    ref_from_src: Float64[np.ndarray, "4 4"] | None
+
+    @property
+    def error_text(self) -> str:
+        return "no answer" if self.rotation_error_deg is None else f"Δr {self.rotation_error_deg:.1f}°"
+
+
+class Gallery:
+    """The content of a folder of ``bitr evaluate``; pairs are read from the data set when asked for."""
+
+    def __init__(self, folder: Path, root: Path | None = None) -> None:
+        self.root, self.folder, self.source = root, folder, str(folder / FILE)
+        self.found = _read(folder / FILE)
+        self.entries = self._sort_entries()
+        self.points: int | None = self.found.get("points")
+        """Points of each cloud that the model saw; None where unknown, as for a file of predictions."""
+        self.method: str = self.found.get("method", "auto")
+        self.refine: str = self.found.get("refine", "none")
+        """The refinement after the engine, which the viewer does not do."""
+        Settings(self.method, points=self.points)  # raises where bitr evaluate would not have written them
+        self.picture = lru_cache(maxsize=1000)(self._draw)
+        self._pairs = cache(self._read_sampling)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The first row of the table: the evaluated method, on the unperturbed pairs."""
+        return self.found["rows"][0]
+
+    @property
+    def title(self) -> str:
+        return f"{self.row['name']} on {self.found['dataset']}, {self.found['split']}"
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The weights that were evaluated; None for a file of predictions."""
+        name = self.found.get("checkpoint")
+        if name is None:
+            return None
+        try:
+            find(str(name))
+        except InputError:
+            return self._find_nearby(str(name))
+        return str(name)
+
+    def check(self) -> None:
+        """Raise if the data set cannot be read, before a page has to say so."""
+        self.pair(self.entries[0])
+
+    def pair(self, entry: Entry) -> AssemblyPair:
+        """The pair of an entry, from the data set that was evaluated."""
+        pairs = self._pairs(entry.sampling)
+        found = pairs[entry.number] if entry.number < len(pairs) else None
+        if found is None or found.id != entry.id:
+            raise InputError(f"{self.source}: {entry.id} is not in {self.found['dataset']} as it is now")
+        return found
+
+    def _sort_entries(self) -> tuple[Entry, ...]:
+        """The smallest rotation error first, pairs without an answer last."""
+        try:
+            found = [
+                _make_entry(sampling, number, score)
+                for sampling, each in enumerate(self.row["samplings"])
+                for number, score in enumerate(each["scores"])
+            ]
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{self.source}: not what bitr evaluate writes ({error!r:.80})") from error
+        if not found:
+            raise InputError(f"{self.source}: not what bitr evaluate writes (no pairs)")
+        return tuple(sorted(found, key=_wrongness))
+
+    def _draw(self, entry: Entry) -> Picture:
+        """Draw the pair as it was answered; without an answer the picture is empty."""
+        if entry.ref_from_src is None:
+            return empty_thumbnail()
+        pair = self.pair(entry)
+        x, y = (as_points(side, THUMBNAIL_POINTS, 0).points for side in (pair.source, pair.reference))
+        return draw_thumbnail(Scene(x, y, entry.ref_from_src))
+
+    def _read_sampling(self, sampling: int) -> Sequence[AssemblyPair]:
+        name, seed = str(self.found["dataset"]), self.found["seed"] + sampling
+        if not is_name(name) and not Path(name).exists():
+            name = self._find_nearby(name)
+        return dataset(name, self.found["split"], self.root, seed)
+
+    def _find_nearby(self, name: str) -> str:
+        """Find a path that was typed where the results were written: in their folder, or in one above it."""
+        here = self.folder.resolve()
+        return next((str(at / name) for at in (here, *here.parents) if (at / name).exists()), name)
+
+
+def _wrongness(entry: Entry) -> float:
+    return math.inf if entry.rotation_error_deg is None else entry.rotation_error_deg
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, expected a folder that bitr evaluate -o has written")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: damaged or not JSON ({str(error)[:60]})") from error
+    if not isinstance(found, dict) or not all(found.get(key) is not None for key in NEEDED):
+        raise InputError(f"{path}: not what bitr evaluate writes, expected {', '.join(NEEDED)} in it")
+    return found
+
+
+def _make_entry(sampling: int, number: int, score: dict[str, Any]) -> Entry:
+    pose, error = score["transformation"], score["rotation_error_deg"]
+    matrix = None if pose is None else nearest_pose(np.array(pose, dtype=np.float64), score["id"])
+    return Entry(sampling, number, str(score["id"]), None if error is None else float(error), matrix)
+
+
+class Wall:
+    """The controls of the gallery, and its nodes below ``/wall``."""
+
+    def __init__(
+        self,
+        client: viser.ClientHandle,
+        gallery: Gallery,
+        model: str,
+        on_open: Callable[[Entry], None],
+        on_show: Callable[[], None],
+    ) -> None:
+        self.client, self.gallery, self.on_open = client, gallery, on_open
+        self.title = gallery.title + _tell_difference(gallery, model)
+        self.pages = -(-len(gallery.entries) // (COLUMNS * ROWS))
+        self._tiles: list[Any] = []
+        gui = client.gui
+        with gui.add_folder("Gallery"):
+            self._caption = gui.add_html("")
+            self._order: Any = gui.add_dropdown("Order", ORDERS)
+            self._page: Any = gui.add_slider("Page", 1, max(self.pages, 2), 1, 1, visible=self.pages > 1)
+            back = gui.add_button("Show the gallery")
+        for control in (self._order, self._page):
+            control.on_update(lambda _: on_show())
+        back.on_click(lambda _: on_show())
+        self.say(None)
+
+    def clear(self) -> None:
+        for node in self._tiles:
+            node.remove()
+        self._tiles = []
+
+    def shown(self) -> list[Entry]:
+        """The entries of the page that is chosen."""
+        entries = self.gallery.entries
+        entries = entries if self._order.value == ORDERS[0] else entries[::-1]
+        first = (min(self._page.value, self.pages) - 1) * COLUMNS * ROWS
+        return list(entries[first : first + COLUMNS * ROWS])
+
+    def view(self, fov: float, aspect: float) -> View:
+        """The camera in front of the wall."""
+        width, height = COLUMNS * (TILE[0] + GAP[0]) - GAP[0], ROWS * (TILE[1] + GAP[1])
+        back = 0.53 * max(height, width / aspect) / np.tan(fov / 2)
+        middle = np.array([width / 2, -height / 2, 0.0])
+        return View(middle + np.array([0, 0, back]), middle, np.array([0.0, 1.0, 0.0]))
+
+    def hang(self, number: int, entry: Entry, pixels: Picture) -> None:
+        """Hang one picture, with its caption."""
+        place, scene = _place(number), self.client.scene
+        picture = scene.add_image(
+            f"/wall/{number}",
+            pixels,
+            *TILE,
+            wxyz=FACING,
+            position=place,
+            cast_shadow=False,
+            receive_shadow=False,
+        )
+        picture.on_click(lambda _: self.on_open(entry))
+        short = entry.id if len(entry.id) <= LONGEST else f"…{entry.id[-LONGEST + 1 :]}"
+        caption = scene.add_label(
+            f"/wall/caption{number}",
+            f"{entry.error_text}  {short}",
+            position=place - [0, TILE[1] / 2 + 0.02, 0],
+            anchor="top-center",
+            font_screen_scale=0.8,
+        )
+        self._tiles += [picture, caption]
+
+    def say(self, entry: Entry | None) -> None:
+        """Name the pair that is open, and its error in the evaluation."""
+        text = "" if entry is None else f"{entry.id}: {entry.error_text} in the evaluation"
+        self._caption.content = render_part("panel.html", "caption", title=self.title, pair=text)
+
+
+def _place(number: int) -> Vector:
+    """The centre of a picture; rows go down."""
+    row, column = divmod(number, COLUMNS)
+    return np.array([column * (TILE[0] + GAP[0]) + TILE[0] / 2, -row * (TILE[1] + GAP[1]) - TILE[1] / 2, 0.0])
+
+
+def _tell_difference(gallery: Gallery, model: str) -> str:
+    """Say how an opened pair is answered where that is not how it was evaluated."""
+    how = [] if gallery.checkpoint == model else [f"by the model {model}"]
+    how += [] if gallery.refine == "none" else [f"without the refinement {gallery.refine}"]
+    if not how:
+        return ""
+    told = ", ".join(how)
+    return f"; the pictures show what was evaluated, and a pair that is opened is answered {told}"

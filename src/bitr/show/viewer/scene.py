@@ -1,0 +1,285 @@
+"""The 3-D scene of a page: the camera, the frame it is drawn in, and the pieces with their handles."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import viser
+from jaxtyping import Float64
+from scipy.spatial.transform import Rotation
+
+from bitr.io import even_draw
+from bitr.show.picture import COLORS, KEY_COLORS, parse_color
+from bitr.show.stage import Matrix, Scene, Shown, Vector, quaternion_wxyz, set_stage
+from bitr.show.viewer.session import Answer, Place, Problem, Session
+
+FIELD_OF_VIEW = 0.65
+"""Top to bottom, in radians: narrow enough for shapes to keep their proportions."""
+HAZE = (0.6, 1.6)
+"""Distance before the centre at which things begin to fade, and behind it at which they are gone."""
+ENOUGH = 3000
+"""Points of a cloud that determine its size and its broad side."""
+BESIDE = 1.05
+"""Distance between the pieces at first, in sums of their radii."""
+ROOM = 1.06
+"""Room around the pieces when they are framed."""
+MOST_DRAWN = 200_000
+"""Most points of a cloud that are sent to a browser."""
+FAINT = 0.6
+"""Fading of the points that the engine does not choose from, from 0 to 1."""
+DOTS = {"full": 0.16, "dense": 0.24}
+"""Diameters, in distances between neighbours."""
+KEY_DOT = 1.0
+"""Diameter of a key point, in distances between neighbours among a thousand points."""
+SAME = 1e-5
+"""By the laws key points move with their pieces; they are sent where they differ by more, as drawn."""
+
+Points = Float64[np.ndarray, "n 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Position of the camera, the point it looks at, and the direction up."""
+
+    position: Vector
+    look_at: Vector
+    up: Vector
+
+
+Framing = Callable[[float, float], View]
+"""Finds the view that shows everything, from the field of view and from width over height."""
+
+
+class Camera:
+    """Frames the scene, again when the window changes its size."""
+
+    def __init__(self, client: viser.ClientHandle) -> None:
+        self.client = client
+        self._framing: Framing | None = None
+        self._size, self._far, self._hazy = (0, 0), 0.0, False
+        self._lock = threading.Lock()
+        client.camera.fov = FIELD_OF_VIEW
+        client.camera.on_update(self._update)
+
+    def frame(self, framing: Framing, hazy: bool) -> None:
+        """Show everything; with haze, distant points are paler."""
+        self._framing, self._hazy, self._far = framing, hazy, 0.0
+        self._frame(framing)
+
+    def _frame(self, framing: Framing) -> None:
+        camera = self.client.camera
+        with self._lock:  # the worker frames, and so does the event of a new size: the newest size must win
+            self._size = camera.image_width, camera.image_height
+            view = framing(FIELD_OF_VIEW, (camera.image_width / max(camera.image_height, 1)) or 1.5)
+            with self.client.atomic():
+                camera.up_direction = view.up
+                camera.position, camera.look_at = view.position, view.look_at
+        self._update_haze(float(np.linalg.norm(view.position - view.look_at)))
+
+    async def _update(self, camera: viser.CameraHandle) -> None:
+        if self._framing is not None and (camera.image_width, camera.image_height) != self._size:
+            self._frame(self._framing)
+        else:
+            self._update_haze(float(np.linalg.norm(camera.position - camera.look_at)))
+
+    def _update_haze(self, far: float) -> None:
+        """Move the haze with the camera: from afar everything would vanish in it."""
+        if abs(far - self._far) > 0.02 * far:
+            self._far = far
+            self.client.scene.configure_fog(max(far - HAZE[0], 0.0), far + HAZE[1], enabled=self._hazy)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The frame of the drawing: p is drawn at (p − origin) / unit.
+
+    Whatever the unit and the place of the files, coordinates are of order 1 and near the origin, so that the
+    float32 of a browser is enough.
+    """
+
+    origin: Vector
+    unit: float
+    view: Matrix
+    """Rows: the directions to the right, up, and towards the viewer."""
+    radii: tuple[float, float]
+    """Radii of the pieces, as drawn."""
+    spacings: tuple[float, float]
+    """Distance between neighbours if a piece were drawn with a thousand points."""
+
+    def draw(self, points: Float64[np.ndarray, "... 3"]) -> Float64[np.ndarray, "... 3"]:
+        return (points - self.origin) / self.unit
+
+    def start(self, problem: Problem) -> Session:
+        """Put the reference where its file has it, and the source beside it, neither turned."""
+        apart = BESIDE * sum(self.radii) * self.unit * self.view[0]
+        middle = problem.pieces[1].middle
+        return Session(problem, (Place(np.eye(3), middle - apart), Place(np.eye(3), middle)))
+
+    def place(self, wxyz: Float64[np.ndarray, " 4"], position: Vector) -> Place:
+        """The place of a piece whose handle is drawn at ``position``, turned by ``wxyz``."""
+        rotation = Rotation.from_quat(np.roll(wxyz, -1)).as_matrix()
+        return Place(rotation, self.origin + self.unit * position)
+
+    def frame(self, answer: Answer) -> Framing:
+        """Fill the picture with both pieces and the source in its place."""
+        session = answer.session
+        source, reference = (session.stand(i, session.problem.pieces[i].dense) for i in session.order)
+        moved = source.moved(answer.pose)
+        return self.frame_points(self.draw(np.concatenate([source.points, reference.points, moved.points])))
+
+    def frame_points(self, points: Points) -> Framing:
+        """Fill the picture with all points, in drawn coordinates."""
+        seen = points @ self.view.T
+        middle = (seen.min(0) + seen.max(0)) / 2
+        width, height, depth = ROOM * np.ptp(seen, axis=0) / 2
+
+        def view(fov: float, aspect: float) -> View:
+            back = max(height, width / aspect) / np.tan(fov / 2) + depth / 2
+            return View((middle + np.array([0, 0, back])) @ self.view, middle @ self.view, self.view[1])
+
+        return view
+
+
+def lay_out(problem: Problem, ref_from_src: Float64[np.ndarray, "4 4"]) -> Layout:
+    """Lay out a pair so that the assembly shows its broad side."""
+    clouds = [piece.cloud.points for piece in problem.pieces]
+    source, reference = (points[even_draw(len(points), ENOUGH, seed=0)] for points in clouds)
+    stage = set_stage(Scene(source, reference, ref_from_src))
+    unit = stage.source.radius + stage.reference.radius
+    return Layout(
+        problem.pieces[1].middle,
+        unit,
+        stage.view,
+        (stage.source.radius / unit, stage.reference.radius / unit),
+        (_visible_spacing(stage.source) / unit, _visible_spacing(stage.reference) / unit),
+    )
+
+
+def _visible_spacing(cloud: Shown) -> float:
+    """Spacing of a thousand points, with a least value: points that lie on each other have no distance."""
+    return max(cloud.spacing * float(np.sqrt(len(cloud.points) / 1000)), 0.01 * cloud.radius)
+
+
+class Scenery:
+    """The nodes of one page: ``/piece0`` and ``/piece1``, which are dragged, and ``/answer``.
+
+    ``on_move`` is told the index of a piece that was dragged, its new place, and whether it is still held.
+    """
+
+    def __init__(self, client: viser.ClientHandle, on_move: Callable[[int, Place, bool], None]) -> None:
+        self.client, self.on_move = client, on_move
+        self._layout: Layout | None = None
+        self._drawn: tuple[Any, ...] = ()
+        self._handles: list[viser.TransformControlsHandle] = []
+        self._answer: viser.FrameHandle | None = None
+        self._keys: list[viser.PointCloudHandle] = []
+
+    def clear(self) -> None:
+        for node in (*self._handles, *([self._answer] if self._answer else ())):
+            node.remove()
+        self._handles, self._keys, self._answer, self._drawn = [], [], None, ()
+
+    def set_up(self, layout: Layout, answer: Answer) -> None:
+        """Draw another pair."""
+        self.clear()
+        self._layout = layout
+        self._handles = [self._add_handle(layout, index, answer.session) for index in (0, 1)]
+        self._answer = self.client.scene.add_frame("/answer", show_axes=False)
+        self.show(answer)
+
+    def show(self, answer: Answer) -> None:
+        """Draw the answer, and the clouds where they are not those that are drawn already."""
+        assert self._layout is not None
+        assert self._answer is not None
+        session = answer.session
+        with self.client.atomic():
+            drawn = (*session.problem.pieces, session.swapped, session.scale)
+            if drawn != self._drawn:  # pieces are compared as objects: each is a new one when it changes
+                self._draw_clouds(self._layout, session)
+                self._drawn = drawn
+            pose, place = answer.pose, session.places[session.order[0]]
+            self._answer.wxyz = quaternion_wxyz(pose[:3, :3] @ place.rotation)
+            self._answer.position = self._layout.draw(pose[:3, :3] @ place.middle + pose[:3, 3])
+            x, y = self._own_keypoints(answer)
+            for node, points in zip(self._keys, (x, y, x), strict=True):
+                if points.shape != node.points.shape or np.abs(points - node.points).max() > SAME:
+                    node.points = points.astype(np.float32)
+
+    def hold(self, session: Session) -> None:
+        """Put the handles where the session has the pieces, after motions that did not come from the page."""
+        for handle, place in zip(self._handles, session.places, strict=False):  # there may be no handles
+            assert self._layout is not None
+            handle.wxyz, handle.position = quaternion_wxyz(place.rotation), self._layout.draw(place.middle)
+
+    def _add_handle(self, layout: Layout, index: int, session: Session) -> viser.TransformControlsHandle:
+        place = session.places[index]
+        handle = self.client.scene.add_transform_controls(
+            f"/piece{index}",
+            scale=0.75 * layout.radii[index],
+            wxyz=quaternion_wxyz(place.rotation),
+            position=layout.draw(place.middle),
+            line_width=2.0,
+            opacity=0.75,
+            depth_test=False,
+        )
+
+        @handle.on_update
+        async def _(event: viser.TransformControlsEvent) -> None:
+            place = layout.place(event.target.wxyz, event.target.position)
+            self.on_move(index, place, event.phase != "end")
+
+        return handle
+
+    def _draw_clouds(self, layout: Layout, session: Session) -> None:
+        """Draw both pieces in the colours of their roles, and the source again in its place."""
+        source, reference = session.order
+        self._keys = [
+            self._draw_cloud(f"/piece{source}", layout, session, source, "source"),
+            self._draw_cloud(f"/piece{reference}", layout, session, reference, "reference"),
+            self._draw_cloud("/answer", layout, session, source, "source, moved"),
+        ]
+
+    def _draw_cloud(
+        self, node: str, layout: Layout, session: Session, index: int, role: str
+    ) -> viser.PointCloudHandle:
+        """Draw points about the middle of a piece, below a node that moves them; returns the key points."""
+        piece, spacing = session.problem.pieces[index], session.scale * layout.spacings[index]
+        color = parse_color(COLORS[role])
+        full, dense = piece.cloud.points, piece.dense.points
+
+        def add(name: str, points: Points, shade: Vector, size: float, visible: bool = True) -> Any:
+            return self.client.scene.add_point_cloud(
+                f"{node}/{name}",
+                points.astype(np.float32),
+                np.rint(255 * shade).astype(np.uint8),
+                point_size=size,
+                point_shape="circle",
+                point_shading="gradient",
+                precision="float32",
+                visible=visible,
+            )
+
+        drawn = full[even_draw(len(full), MOST_DRAWN, seed=0)]
+        for name, points, shade, visible in (
+            ("full", drawn, color + FAINT * (1 - color), len(dense) < len(full)),
+            ("dense", dense, color, True),
+        ):
+            about_middle = session.scale * (points - piece.middle) / layout.unit
+            add(name, about_middle, shade, DOTS[name] * spacing * np.sqrt(1000 / len(points)), visible)
+        return add("keys", np.zeros((1, 3)), parse_color(KEY_COLORS[role]), KEY_DOT * spacing)
+
+    def _own_keypoints(self, answer: Answer) -> tuple[Points, Points]:
+        """Key points of both sides about the middles of the pieces, not turned, as they are drawn."""
+        assert self._layout is not None
+        assembly, session = answer.assembly, answer.solved
+        found = []
+        for index, points in zip(
+            session.order, (assembly.source_keypoints, assembly.reference_keypoints), strict=True
+        ):
+            place = session.places[index]
+            found.append((points - place.middle) @ place.rotation / self._layout.unit)
+        return found[0], found[1]

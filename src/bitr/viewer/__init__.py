@@ -1,1 +1,0 @@
-"""The viewer: a page on this machine where the answer follows the pieces."""
