@@ -17,11 +17,10 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from benchmarks.peers import trained
 from benchmarks.so2_frames import Frames, frames_of
 from benchmarks.so2_layer import SO2Layer, rows_by_rotation
-from bitr.evaluation.speed.passes import no_grad
-from bitr.evaluation.speed.stacks import trained
-from bitr.evaluation.speed.timing import Patience, take_turns
+from bitr.evaluation.speed import Patience, no_grad, take_turns
 from bitr.groups import Field, Rep, components
 from bitr.layers import Chebyshev, Edges, Neighborhoods, TransformerLayer, edges_of, message
 from bitr.layers.edges import _angular

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from bitr.app.evaluation_page import MOST_ROWS, Example, error_rows, html_page
-from bitr.evaluation.evaluate import Evaluation
-from bitr.evaluation.ranking import ranked, spread
-from bitr.evaluation.report import Repeated, Report
-from bitr.evaluation.score import Errors, Score
+from bitr.evaluation.charts import spread
+from bitr.evaluation.evaluate import Errors, Evaluation, Score
+from bitr.evaluation.report import Repeated, Report, ranked
 from bitr.pictures.scene import Scene
 from tests.app.parsed import Parsed, assert_allows_only_its_own, assert_loads_nothing
 from tests.pictures.scenes import cut_scene

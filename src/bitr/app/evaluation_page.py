@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from bitr.app.encoded import encoded
 from bitr.app.report import facts_panel, pose_panel, viewer_panel
 from bitr.evaluation import charts
-from bitr.evaluation.ranking import Ranked, spread
-from bitr.evaluation.report import NONE, NOTES, Repeated, Report, columns
+from bitr.evaluation.charts import spread
+from bitr.evaluation.report import NONE, NOTES, Ranked, Repeated, Report, columns
 from bitr.pictures import web
 from bitr.pictures.scene import Scene
 from bitr.pictures.stage import MOST_SHOWN, Stage, staged
@@ -45,8 +45,8 @@ def html_page(report: Report, pairs: Sequence[Ranked], examples: Mapping[int, Ex
         "title": as_text(title),
         "table": _table(report.rows),
         "notes": as_text(NOTES),
-        "histogram": charts.rotation_histogram(errors),
-        "recall": charts.recall_curve(errors),
+        "histogram": charts.rotation_histogram(errors).to_svg(),
+        "recall": charts.recall_curve(errors).to_svg(),
         "settings": facts_panel("Settings", settings),
         "viewer": viewer_panel(stages[first]),
         "pairs": _list(pairs, examples, first),

@@ -11,8 +11,7 @@ from jaxtyping import Float64
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.data import AssemblyPair
-from bitr.evaluation.laws import as_row, law_errors_on
-from bitr.evaluation.method import Method
+from bitr.evaluation.method import Method, law_errors_on, law_row
 from bitr.io import Geometry
 
 MOST_HYPOTHESES = 5
@@ -57,4 +56,4 @@ def report_rows(
     pair = AssemblyPair(source, reference, np.eye(4), "pair")  # its own answer is not looked at
     rng = np.random.default_rng(settings.seed)
     laws = law_errors_on(Method(network.name, solve), pair, assembly.transformation, rng)
-    return [as_row(laws), *rows]
+    return [law_row(laws), *rows]
