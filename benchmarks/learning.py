@@ -1,4 +1,4 @@
-"""What helps learning: variants of a training, each given the same time, by their error on held-out pairs.
+"""Variants of a training, each given the same time, by their error on held-out pairs.
 
     python -m benchmarks.learning bunny --seconds 80
     python -m benchmarks.learning shapes --seconds 240

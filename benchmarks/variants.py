@@ -1,9 +1,9 @@
-"""A study, run by hand: what does not pay on a CPU, and what a forward pass costs at the least.
+"""A study, run by hand: options that do not pay on a CPU, and the least cost of a forward pass.
 
     python -m benchmarks.variants [--compile]
 
 Prints two Markdown tables: forward passes, and searches for neighbours by the distance matrix and by the k-d
-tree. What is compared takes turns; the fastest turn of each counts.
+tree. Compared jobs take turns; the fastest turn of each counts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def searches(n: int) -> tuple[Job, Job]:
 
 
 def variants(name: str, with_inductor: bool) -> list[tuple[int, str, Job]]:
-    """Points, what is done, and the job; the plain pass first."""
+    """Points, name and job of each variant; the plain pass first."""
     torch.manual_seed(0)
     model = BITR(CONFIGS[name]()).eval()
     (x, y), small = example_clouds(1024, 1), example_clouds(64, 1)

@@ -1,4 +1,4 @@
-"""How far one job walks through the code: ``python -m benchmarks.walk [assemble] [train] [reproduce]``.
+"""The walk of a job through the code: ``python -m benchmarks.walk [assemble] [train] [reproduce]``.
 
 Traces one ``bitr assemble a.ply b.ply``, one training step and one ``bitr reproduce toy``, and prints how
 many files and functions of ours each passes, and how many calls lead into another folder: each once, as a

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from benchmarks.so2 import Case, gains, largest_difference
-from benchmarks.so2_frames import AXIS, Basis, _turn_axis_to
+from benchmarks.so2_layer import AXIS, Basis, _turn_axis_to
 
 
 @pytest.mark.parametrize("sides", [1, 2])

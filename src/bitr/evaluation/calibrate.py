@@ -216,7 +216,7 @@ def _confidence(
 def _fit_map(
     best: Float64[np.ndarray, " n"], other: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]
 ) -> Float64[np.ndarray, " 3"]:
-    """Logistic regression of what is right on both scores, with Platt's targets."""
+    """Logistic regression of rightness on both scores, with Platt's targets."""
     k = np.count_nonzero(right)
     target = np.where(right, (k + 1) / (k + 2), 1 / (len(right) - k + 2))
     design = np.column_stack([np.ones(len(best)), best, other - RUNNER_UP])
@@ -244,7 +244,7 @@ def _fit(rows: Sequence[Rows], origin: Origin, seed: int) -> Verifier:
 def _fit_one(
     scaled: Float64[np.ndarray, "n f"], rows: Sequence[Rows], seed: int
 ) -> tuple[Float64[np.ndarray, "f h"], Float64[np.ndarray, " h"], Float64[np.ndarray, " h"], float]:
-    """One network, by the likelihood of what is right for every candidate and for every pair.
+    """One network, by the likelihood of the right answers for every candidate and for every pair.
 
     The loss has two parts: each candidate is right or wrong, and a right one comes first in its pair.
     """

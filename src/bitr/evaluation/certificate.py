@@ -45,9 +45,9 @@ LOWEST, HIGHEST, WIDTH = -17, 1, 200
 Pair = tuple[Geometry, Geometry]
 PairMaker = Callable[[torch.Generator], Pair]
 Solve = Callable[[Geometry, Geometry], Any]
-"""From two pieces to a pose, as a ``Rigid`` or a 4×4 matrix, also as a batch of one."""
+"""Takes two pieces to a pose: a ``Rigid`` or a 4×4 matrix, also as a batch of one."""
 Method = Callable[[Float64[np.ndarray, "n 3"], Float64[np.ndarray, "n 3"]], Any]
-"""From the points of source and reference to a pose, as a ``Rigid`` or a 4×4 matrix."""
+"""Takes the points of source and reference to a pose: a ``Rigid`` or a 4×4 matrix."""
 
 log = logging.getLogger("bitr")
 
@@ -60,42 +60,18 @@ class Bounds:
     swap: float
     scale: float
     judged: Literal["worst", "median"]
-    reason: str
 
 
 BOUNDS = {
-    "float64": Bounds(
-        1e-9,
-        1e-9,
-        1e-9,
-        "worst",
-        "The laws are exact: only rounding of 1e-16 is left, amplified where key points lie close "
-        "together or the rotation is barely determined.",
-    ),
-    "method": Bounds(
-        1e-6,
-        1e-6,
-        1e-6,
-        "worst",
-        "Any audited method in float64: an iteration stops at a tolerance, and a millionth of a piece's "
-        "size does no harm.",
-    ),
-    "float32": Bounds(
-        3e-4,
-        1e-5,
-        1e-4,
-        "median",
-        "Rounding of 6e-8, amplified likewise; moving or scaling also rounds the points again, a swap does "
-        "not. The median, since a pair that is barely determined is far off with no law broken.",
-    ),
-    "bfloat16": Bounds(
-        0.3,
-        1e-5,
-        5e-2,
-        "median",
-        "Products on the clouds keep 8 bits, and turned clouds are rounded differently. A swap rounds the "
-        "same numbers the same way.",
-    ),
+    # the laws are exact: only rounding is left, amplified where the rotation is barely determined
+    "float64": Bounds(1e-9, 1e-9, 1e-9, "worst"),
+    # any audited method in float64: an iteration stops at a tolerance
+    "method": Bounds(1e-6, 1e-6, 1e-6, "worst"),
+    # moving or scaling also rounds the points again, a swap does not; a pair that is barely determined is far
+    # off with no law broken, hence the median
+    "float32": Bounds(3e-4, 1e-5, 1e-4, "median"),
+    # products on the clouds keep 8 bits, and turned clouds are rounded differently
+    "bfloat16": Bounds(0.3, 1e-5, 5e-2, "median"),
 }
 """Several times the largest error over untrained models of both constructions and the weights that ship."""
 
@@ -438,7 +414,7 @@ def mesh_pair(n: int) -> PairMaker:
 
 
 def _colored(points: Tensor) -> Geometry:
-    """With the direction from the middle as normals, and colours by place, for models that ask for them."""
+    """A cloud with directions from the middle as normals, and colours by place, for models that need them."""
     normals = points / points.norm(dim=-1, keepdim=True)
     return Geometry(points.numpy(), normals.numpy(), np.sin(3 * points.numpy()) / 2 + 0.5)
 
@@ -506,7 +482,7 @@ def _bounds(certificate: Certificate) -> str:
     lines = ""
     for name in dict.fromkeys(row.precision for row in certificate.rows):
         bounds = BOUNDS[name]
-        cells = (*(f"{getattr(bounds, law):.0e}" for law in LAWS), bounds.judged, bounds.reason)
+        cells = (*(f"{getattr(bounds, law):.0e}" for law in LAWS), bounds.judged)
         lines += f"<tr><th scope=row>{name}</th>{''.join(f'<td>{as_text(cell)}</td>' for cell in cells)}</tr>"
     return lines
 

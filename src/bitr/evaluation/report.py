@@ -33,7 +33,7 @@ class Repeated:
     """The data and the training behind the figures, or why there are none."""
     published: Published | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Further columns: shares of the pairs, by the name of what is counted."""
+    """Further columns: shares of the pairs, by their names."""
 
     @property
     def pooled(self) -> Evaluation:
