@@ -173,6 +173,11 @@ def _scaled(cloud: Any, factor: float) -> Any:
 
 def _shuffled(cloud: Any, generator: torch.Generator) -> Any:
     order = torch.randperm(_points(cloud).shape[-2], generator=generator)
+    if isinstance(cloud, Geometry):
+        rows = order.numpy()
+        normals, colors = (None if part is None else part[rows] for part in (cloud.normals, cloud.colors))
+        faces = None if cloud.faces is None else np.argsort(rows)[cloud.faces]
+        return replace(cloud, points=cloud.points[rows], normals=normals, colors=colors, faces=faces)
     if not isinstance(cloud, Cloud):
         return cloud[..., order if isinstance(cloud, Tensor) else order.numpy(), :]
     extras = {"normals": cloud.normals, "colors": cloud.colors, "mask": cloud.mask}
