@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from bitr import BITR, BITRConfig, Rigid
-from bitr.model.distribution import CONCENTRATION, log_normalizer, sample_rotations
+from bitr.model.distribution import log_density, log_normalizer, sample_rotations
+from bitr.model.modes import CONCENTRATION, Heads, beliefs
+from bitr.model.projection import Unprojected
 from bitr.testing import SETTINGS, example_pair
 
 
@@ -98,3 +100,26 @@ def test_samples_take_each_head_as_often_as_it_weighs(model, pair):
         log_normalizer(a).sum().backward()
     mean = (heads.log_weight[0].exp()[:, None, None] * a.grad).sum(0)
     torch.testing.assert_close(drawn.rotation[0].mean(0), mean, atol=0.05, rtol=0)
+
+
+@torch.no_grad()
+def test_heads_come_in_the_order_of_the_density_at_their_poses(rng):
+    """A vague head with a large share does not come before a sharp one."""
+    r = uniform(3, 4)[None]
+    sizes = torch.tensor([0.02, 1.5, 0.8], dtype=torch.float64)
+    anchors = torch.randn(1, 3, 3, generator=rng, dtype=torch.float64)
+    parts = Unprojected(sizes[:, None, None] * r, anchors, anchors)
+    pose = Rigid(r, anchors - (r @ anchors[..., None])[..., 0])
+    score, spread = torch.tensor([[1.0, 0.0, 0.3]]).double(), torch.tensor([[0.3, 0.2, 0.25]]).double()
+    found = beliefs(pose, score, parts, spread)[0]
+    votes = Unprojected(*(part[:, :, None] for part in (parts.r_hat, parts.source_anchor, anchors)))
+    heads = Heads(pose, score, score, votes, torch.arange(3)[None], spread, found[None])
+    exact = [
+        log_density(heads, Rigid(pose.rotation[:, k], pose.translation[:, k]), torch.ones(1).double())
+        for k in range(3)
+    ]
+    exact = torch.stack([(heads.log_weight + each).logsumexp(1)[0] for each in exact])
+    assert found.argsort().tolist() == exact.argsort().tolist() == [0, 2, 1]
+    assert heads.best_first().place.tolist() == [[1, 2, 0]]
+    sharp = found - exact
+    assert abs(float(sharp[1] - sharp[2])) < 0.05  # the constant is common where both are sharp

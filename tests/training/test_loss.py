@@ -222,7 +222,7 @@ def heads_of(truth: Rigid, turns: list[Rigid]) -> Solution:
     votes = Unprojected(rotation[:, :, None], anchor, anchor + translation[:, :, None])
     zeros = torch.zeros(1, len(turns), dtype=torch.float64)
     heads = Heads(
-        Rigid(rotation, translation), zeros, zeros, votes, torch.arange(len(turns))[None], zeros + 0.3
+        Rigid(rotation, translation), zeros, zeros, votes, torch.arange(len(turns))[None], zeros + 0.3, zeros
     )
     return replace(solution(poses[0], votes=votes), heads=heads)
 

@@ -19,7 +19,7 @@ from bitr.assembly.network import Network
 from bitr.assembly.propose import Proposals, propose
 from bitr.assembly.sample import SURFACE, Sampled, sample
 from bitr.assembly.seam import settle
-from bitr.assembly.verify import NAMES, Evidence, evidence
+from bitr.assembly.verify import NAMES, Evidence, evidence, shortlist
 from bitr.data.piece import MIN_POINTS
 from bitr.data.poses import nearest_pose
 from bitr.errors import InputError
@@ -252,6 +252,7 @@ def judge(
         FAST_SURFACE if settings.fast else SURFACE,
     )
     proposals = propose(sampled, network.model, methods, init)
+    proposals = shortlist(sampled, proposals, network.verifier)
     candidates = finish(sampled, proposals, methods)
     rows = evidence(sampled, proposals, candidates)
     scores = network.verifier.scores(rows)

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.assembly.match import FIRST, WIDE, Correspondences, correspond, distinct, match_motions
+from bitr.assembly.match import Correspondences, correspond, frame_motions, match_motions
+from bitr.assembly.overlay import agreement, lay, look
 from bitr.assembly.sample import Sampled
-from bitr.assembly.seam import seam_motions
+from bitr.assembly.seam import end_motions, flat_ends, seam_motions
 from bitr.data.piece import as_cloud
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -19,9 +20,14 @@ from bitr.model import BITR, Solution
 from bitr.refine.arun import arun
 from bitr.refine.frame import Matrix, moved
 from bitr.refine.overlap import overlaps
+from bitr.refine.surface import Surface
 
-MATCHES, SEAMS = 4, 12
-"""Most motions of a surface match, and of the borders."""
+SEAMS, OF_ENDS = 12, 3
+"""Most motions of the borders, and of two flat ends."""
+AGREED, FRAMED = 100, 80
+"""Most motions that correspondences agree on, and that single ones give."""
+FIRST_LOOK, CONVINCED = 6, 60
+"""Motions that may convince at the first look, and those that are kept when one does."""
 CONVINCING, MEETING = 40.0, 0.35
 """Correspondences that agree, times the overlap they lead to, or share of the borders that meets, above which
 the search for a common surface is not widened."""
@@ -45,7 +51,10 @@ class Proposals:
     share: Float64[np.ndarray, " g"]
     """What the model gives each of them; the sum over all is 1."""
     match: Motions
+    """Many rough ones: ``shortlist`` chooses among them."""
     seam: Motions
+    ends: tuple[tuple[Surface, ...], tuple[Surface, ...]]
+    """Flat ends of the source and of the reference."""
     copy: Motions
     given: Motions
     correspondences: Correspondences
@@ -60,12 +69,17 @@ def propose(sampled: Sampled, model: BITR, methods: frozenset[str], init: Matrix
     poses, share = _of_model(sampled, solutions)
     x, y = sampled.source, sampled.reference
     correspondences, match = Correspondences(none[:, 0, :3], none[:, 0, :3], 1.0), none
-    seam, meeting = seam_motions(x, y, SEAMS) if "seam" in methods else (none, np.zeros(0))
+    seam, meeting = none, np.zeros(0)
+    ends: tuple[tuple[Surface, ...], tuple[Surface, ...]] = ((), ())
+    if "seam" in methods:
+        seam, meeting = seam_motions(x, y, SEAMS)
+        ends = flat_ends(x), flat_ends(y)
+        seam = np.concatenate([seam, end_motions(*ends, OF_ENDS)])
     if "overlap" in methods:
         correspondences, match = _of_surface(sampled, bool((meeting > MEETING).any()))
     copy = _of_copy(sampled) if "overlap" in methods else none
     given = none if init is None else sampled.frame.inside(init)[None]
-    return Proposals(poses, share, match, seam, copy, given, correspondences, solutions[0])
+    return Proposals(poses, share, match, seam, ends, copy, given, correspondences, solutions[0])
 
 
 def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:
@@ -79,12 +93,12 @@ def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:
 
 
 def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Float64[np.ndarray, " g"]]:
-    """The poses of all samplings; of a model with several heads, all heads by their scores."""
+    """The poses of all samplings; of a model with several heads, all heads by their beliefs."""
     poses, share = [], []
     for solution in solutions:
         matrices, scores = solution.pose.matrix(), torch.zeros(1)
         if solution.heads is not None:
-            matrices, scores = solution.heads.pose.matrix()[0], solution.heads.score[0]
+            matrices, scores = solution.heads.pose.matrix()[0], solution.heads.belief[0]
         poses += [sampled.frame.inside(pose) for pose in matrices.double().cpu().numpy()]
         share += (scores.double().softmax(0) / len(solutions)).tolist()
     return np.stack(poses), np.array(share)
@@ -92,22 +106,30 @@ def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Flo
 
 def _of_surface(sampled: Sampled, settled: bool) -> tuple[Correspondences, Motions]:
     """Motions that places of both surfaces agree on; a second look is wider, unless something convinces."""
-    found = correspond(*sampled.coarse, FIRST)
-    motions = match_motions(found, FIRST, MATCHES)
-    evidence = _evident(sampled, found, motions)
-    if settled or (evidence > CONVINCING).any():
-        return found, motions
+    x, y = sampled.coarse
+    found = correspond(x, y)
+    motions = match_motions(found, AGREED)
+    shares = [overlaps(x, y, motion).larger for motion in motions[:FIRST_LOOK]]
+    convincing = found.support(motions[:FIRST_LOOK]) * np.array(shares) > CONVINCING
+    if settled or convincing.any():
+        return found, motions[:CONVINCED]
     log.info("no common surface convinces: looking at more of it")
-    wider = correspond(sampled.source, sampled.reference, WIDE)
-    more = match_motions(wider, WIDE, MATCHES)
-    evidence = np.concatenate([evidence, _evident(sampled, wider, more)])
-    return wider, distinct(np.concatenate([motions, more]), evidence, wider, MATCHES)
+    if sampled.coarse != (sampled.source, sampled.reference):
+        found = correspond(sampled.source, sampled.reference)
+        motions = np.concatenate([motions, match_motions(found, AGREED)])
+    return found, np.concatenate([motions, _of_frames(sampled, found)])
 
 
-def _evident(sampled: Sampled, found: Correspondences, motions: Motions) -> Float64[np.ndarray, " g"]:
-    """Correspondences that agree with each motion, times the overlap under it."""
-    shares = [overlaps(*sampled.coarse, motion).larger for motion in motions]
-    return found.support(motions) * np.array(shares) if len(motions) else np.zeros(0)
+def _of_frames(sampled: Sampled, found: Correspondences) -> Motions:
+    """Motions that single correspondences give with their frames, laid and looked at on few points."""
+    (x, y), motions = sampled.coarse, frame_motions(found)
+    if not len(motions):
+        return motions
+    scores = look(x, y, motions, 32, 3.0), agreement(motions, np.radians(20), 0.2)
+    best = np.unique(np.concatenate([np.argsort(-score, kind="stable")[:FRAMED] for score in scores]))
+    motions = lay(x, y, motions[best], 60, 4)
+    order = np.argsort(-look(x, y, motions, 60, 2.0), kind="stable")
+    return motions[order[:FRAMED]]
 
 
 def _of_copy(sampled: Sampled) -> Motions:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.transform import Rotation
+from small_gicp import KdTree
 
+from bitr.assembly.overlay import Motions, distinct
 from bitr.io.subsample import farthest_points
 from bitr.refine.frame import Points
 from bitr.refine.surface import Border, Surface, common_spacing
@@ -34,12 +37,19 @@ LESS = 0.9
 MEETS = 2.0
 """Spacings within which two border points meet."""
 SAME_TURN, SAME_SHIFT = np.radians(6), 1.5
-"""Motions that are closer, in radians and in spacings at the centroids, are one."""
+"""Motions that are closer, in radians and in spacings, are one."""
+
+ENDS = 2
+"""Most flat ends of a piece."""
+TRIED = 40
+"""Directions that are tried as the normal of a flat end."""
+FEWEST_FLAT = 6.0
+"""Border points that a flat end has at least."""
+OTHER_END = np.cos(np.radians(15))
+"""Cosine between normals of ends above which they are one."""
 
 FLIPS = (np.diag([-1.0, 1.0, -1.0]), np.diag([1.0, -1.0, -1.0]))
 """Frames (tangent, normal, outward) that meet: outward directions oppose; the normals' signs are unknown."""
-
-Motions = Float64[np.ndarray, "g 4 4"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +101,75 @@ def seam_motions(x: Surface, y: Surface, most: int) -> tuple[Motions, Float64[np
     score = closeness(meet(x.border, y.border, motions, few[0], few[1]), LOOK_REACH * spacing)
     motions = motions[np.argsort(-score, kind="stable")[:PROMISING]]
     score = closeness(meet(x.border, y.border, motions, *chosen), LOOK_REACH * spacing)
-    motions = motions[distinct(motions, score, x, y, KEPT, 2.0)]
+    motions = motions[distinct(motions, score, KEPT, 2 * SAME_TURN, 2 * SAME_SHIFT * spacing)]
     motions = settle(x, y, motions)
     score = closeness(meet(x.border, y.border, motions), MEETS * spacing)
-    kept = distinct(motions, score, x, y, most)
+    kept = distinct(motions, score, most, SAME_TURN, SAME_SHIFT * spacing)
     return motions[kept], score[kept]
+
+
+def end_motions(
+    ends_x: Sequence[Surface], ends_y: Sequence[Surface], most: int
+) -> Float64[np.ndarray, "_ 4 4"]:
+    """Motions that lay a flat end of one piece against one of the other: the best of each pair of ends."""
+    found = [seam_motions(x, y, most)[0] for x in ends_x for y in ends_y]
+    return np.concatenate([np.empty((0, 4, 4)), *found])
+
+
+def flat_ends(surface: Surface) -> tuple[Surface, ...]:
+    """The surface with its border reduced to a plane that ends it, for each such plane, best first.
+
+    A saw leaves such an end. Among many points that only look like a border (thin parts, creases) its points
+    are those that belong to the cut; their outward direction is known exactly.
+    """
+    border, spacing = surface.border, surface.spacing
+    if len(border) < FEWEST_FLAT:
+        return ()
+    normals = border.outward
+    top = np.maximum((surface.points @ normals.T).max(0), (border.points @ normals.T).max(0))
+    weight = _on_plane(border, normals, top, spacing)
+    best = np.argsort(-weight.sum(1), kind="stable")[:TRIED]
+    normals, weight = normals[best], weight[best]
+    for _ in range(3):
+        total = np.maximum(weight.sum(1), 1e-12)[:, None]
+        center = weight @ border.points / total
+        offset = border.points - center[:, None]
+        axes = np.linalg.eigh((weight[:, :, None] * offset).swapaxes(1, 2) @ offset)[1][:, :, 0]
+        normals = axes * np.sign(np.einsum("ci,ci->c", axes, normals))[:, None]
+        height = np.einsum("ci,ci->c", center, normals)
+        weight = _on_plane(border, normals, height, spacing)
+    beyond = (surface.points @ normals.T - height > 0.8 * spacing).mean(0) * len(surface.points)
+    score = weight.sum(1) - 5 * beyond
+    kept: list[int] = []
+    for i in np.argsort(-score, kind="stable"):
+        if score[i] > FEWEST_FLAT and not (normals[kept] @ normals[i] > OTHER_END).any():
+            kept.append(int(i))
+            if len(kept) == ENDS:
+                break
+    return tuple(_reduced(surface, weight[i] > 0, normals[i]) for i in kept)
+
+
+def _on_plane(
+    border: Border,
+    normals: Float64[np.ndarray, "c 3"],
+    height: Float64[np.ndarray, " c"],
+    spacing: float,
+) -> Float64[np.ndarray, "c m"]:
+    """How much each border point belongs to each plane, from 0 to 1: it lies on it and faces its way."""
+    off = (border.points @ normals.T - height).T / spacing
+    return np.clip(1 - np.square(off), 0, None) * np.clip(normals @ border.outward.T, 0, 1)
+
+
+def _reduced(surface: Surface, rows: Bool[np.ndarray, " m"], outward: Float64[np.ndarray, " 3"]) -> Surface:
+    """The surface with some of its border points, all with one outward direction."""
+    border = surface.border
+    normals = border.normals[rows] - np.outer(border.normals[rows] @ outward, outward)
+    length = np.linalg.norm(normals, axis=1)
+    rows = np.flatnonzero(rows)[length > 0.1]
+    normals, points = (normals / np.maximum(length, 1e-12)[:, None])[length > 0.1], border.points[rows]
+    tree = KdTree(points) if len(points) else None
+    ahead = np.broadcast_to(outward, points.shape).copy()
+    return replace(surface, border=Border(points, normals, ahead, border.clear[rows], tree))
 
 
 def settle(x: Surface, y: Surface, motions: Motions, widest: float = LOOK_REACH) -> Motions:
@@ -140,33 +214,6 @@ def meet(
 def closeness(met: Met, reach: float) -> Float64[np.ndarray, " g"]:
     """Share of both borders that meets, from 0 to 1: points count less the farther and the less aligned."""
     return (np.clip(1 - met.squared / reach**2, 0, None) * met.alignment) @ met.share
-
-
-def distinct(
-    motions: Motions,
-    score: Float64[np.ndarray, " g"],
-    x: Surface,
-    y: Surface,
-    most: int,
-    wider: float = 1.0,
-) -> Int64[np.ndarray, " k"]:
-    """Numbers of motions that differ from all better ones, best first."""
-    spacing = common_spacing(x, y)
-    centers = motions[:, :3, :3] @ x.points.mean(0) + motions[:, :3, 3]
-    origins = np.einsum("gji,gj->gi", motions[:, :3, :3], y.points.mean(0) - motions[:, :3, 3])
-    kept: list[int] = []
-    for i in np.argsort(-score, kind="stable"):
-        trace = np.einsum("kij,ij->k", motions[kept, :3, :3], motions[i, :3, :3])
-        turn = np.arccos(np.clip((trace - 1) / 2, -1, 1))
-        shift = (
-            np.linalg.norm(centers[kept] - centers[i], axis=1)
-            + np.linalg.norm(origins[kept] - origins[i], axis=1)
-        ) / 2
-        if not ((turn < wider * SAME_TURN) & (shift < wider * SAME_SHIFT * spacing)).any():
-            kept.append(int(i))
-            if len(kept) == most:
-                break
-    return np.array(kept, dtype=np.int64)
 
 
 def _spread(border: Border, most: int) -> Int64[np.ndarray, " a"]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,27 @@ from jaxtyping import Bool, Float64
 from scipy.special import expit
 
 from bitr.assembly.finish import METHODS, Candidates, gaps
+from bitr.assembly.overlay import distinct, lay, look
 from bitr.assembly.propose import Motions, Proposals
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import Met, closeness, meet
 from bitr.errors import InputError
 from bitr.refine.frame import moved, moved_back
-from bitr.refine.overlap import overlaps
+from bitr.refine.matches import Partners, partners
+from bitr.refine.overlap import overlaps_of
 from bitr.refine.surface import Surface, common_noise, common_spacing
 
 TIGHT, LOOSE = 1.2, 2.5
 """Spacings within which border points meet, strictly and generously."""
 AIR = 3.0
 """Spacings from the other piece beyond which a border point hangs in the air."""
+
+MATCHES, LISTED = 5, 200
+"""Surface matches that are finished, and those whose evidence is looked at."""
+LAID, LAYING = 120, 10
+"""Points of either piece, and steps, by which matches are laid onto each other."""
+SAME_TURN, SAME_SHIFT = np.radians(4), 0.04
+"""Laid motions that are closer are one."""
 
 NAMES = (
     "overlap_larger",
@@ -44,6 +54,8 @@ NAMES = (
     "clear_on",
     "clear_air",
     "clear_share",
+    "ends",
+    "ends_share",
     "border_on",
     "border_air",
     "border_air_smaller",
@@ -78,13 +90,15 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     """
     x, y, poses = sampled.source, sampled.reference, candidates.poses
     rows: dict[str, Float64[np.ndarray, " g"]] = {}
-    common = [overlaps(x, y, pose) for pose in poses]
+    found = [partners(x, y, pose) for pose in poses]
+    common = [overlaps_of(each, x, y) for each in found]
     rows["overlap_larger"] = np.array([o.larger for o in common])
     rows["overlap_smaller"] = np.array([o.smaller for o in common])
     rows["overlap_residual"] = np.array([o.residual for o in common])
     rows["firmness"] = np.log10(np.array([o.firmness for o in common]) + 1e-4)
     rows |= _border_numbers(x, y, poses)
-    rows |= _surface_numbers(x, y, poses)
+    rows["ends"] = _ends(proposals, poses)
+    rows |= _surface_numbers(x, y, found)
     support = proposals.correspondences.support(poses)
     rows["support"] = np.log1p(support)
     rows["support_share"] = support / max(1.0, len(proposals.correspondences.source))
@@ -97,7 +111,9 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows["seam_margin"] = _margin(poses, rows["seam"])
     rows["overlap_margin"] = _margin(poses, rows["overlap_larger"])
     shares = sorted(len(side.border) / len(side.points) for side in (x, y))
+    ends = [[len(end.border) for end in side] or [0] for side in proposals.ends]
     constant = {
+        "ends_share": min(max(n) / max(1, len(side.border)) for n, side in zip(ends, (x, y), strict=True)),
         "border_smaller": shares[0],
         "border_larger": shares[1],
         "noise": common_noise(x, y) / common_spacing(x, y),
@@ -196,24 +212,28 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[
     }
 
 
-def _surface_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
+def _ends(proposals: Proposals, poses: Motions) -> Float64[np.ndarray, " g"]:
+    """How much of two flat ends meets, of the two that meet best."""
+    best = np.zeros(len(poses))
+    for x, y in product(*proposals.ends):
+        if len(x.border) and len(y.border):
+            met = meet(x.border, y.border, poses)
+            best = np.maximum(best, closeness(met, LOOSE * common_spacing(x, y)))
+    return best
+
+
+def _surface_numbers(
+    x: Surface, y: Surface, found: Sequence[Partners]
+) -> dict[str, Float64[np.ndarray, " g"]]:
     """How much the surfaces cross each other, and how far apart they are at the nearest."""
     spacing, crossing, gap = common_spacing(x, y), [], []
-    for pose in poses:
-        p, back = moved(x.points, pose), moved_back(y.points, pose)
-        to_y, to_x = y.nearest(p), x.nearest(back)
-        normals = x.normals @ pose[:3, :3].T
-        away = np.linalg.norm(p - y.points[to_y], axis=1), np.linalg.norm(back - x.points[to_x], axis=1)
-        alike = (
-            np.abs(np.einsum("ni,ni->n", normals, y.normals[to_y])),
-            np.abs(np.einsum("ni,ni->n", normals[to_x], y.normals)),
-        )
-        inside = x.interior & y.interior[to_y], y.interior & x.interior[to_x]
-        share = [
-            float((i & (a < spacing) & (c < 0.6)).mean()) for i, a, c in zip(inside, away, alike, strict=True)
-        ]
-        crossing.append(sum(share) / 2)
-        gap.append(np.sort(np.concatenate(away))[: max(1, (len(p) + len(back)) // 100)].mean() / spacing)
+    own, count = np.concatenate([x.interior, y.interior]), len(x.points)
+    for each in found:
+        away = np.linalg.norm(each.p - each.q, axis=1)
+        crosses = own & each.inside & (away < spacing) & (each.alike < 0.6)
+        crossing.append((crosses[:count].mean() + crosses[count:].mean()) / 2)
+        nearest = max(1, len(away) // 100)
+        gap.append(np.partition(away, nearest - 1)[:nearest].mean() / spacing)
     return {"crossing": np.array(crossing), "gap": np.log1p(np.array(gap))}
 
 
@@ -301,6 +321,20 @@ class Verifier:
         if not np.isfinite(last_bias := float(values["last_bias"])):
             raise InputError(f"the verifier inside is damaged: last_bias is {last_bias}")
         return cls(**arrays, last_bias=last_bias, origin=dict(values["origin"]))
+
+
+def shortlist(sampled: Sampled, proposals: Proposals, verifier: Verifier) -> Proposals:
+    """The surface matches that promise most, once they are laid onto each other on few points."""
+    if not len(proposals.match):
+        return proposals
+    x, y = sampled.coarse
+    laid = lay(x, y, proposals.match, LAID, LAYING)
+    laid = laid[distinct(laid, look(x, y, laid, LAID, 1.5), LISTED, SAME_TURN, SAME_SHIFT)]
+    count = len(laid)
+    candidates = Candidates(laid, ("overlap",) * count, ("match",) * count, laid)
+    rows = evidence(replace(sampled, source=x, reference=y), proposals, candidates)
+    best = np.argsort(-verifier.scores(rows), kind="stable")[:MATCHES]
+    return replace(proposals, match=laid[best])
 
 
 RUNNER_UP = -4.0

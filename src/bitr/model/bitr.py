@@ -18,7 +18,7 @@ from bitr.model.distribution import log_density, sample_heads
 from bitr.model.inputs import Frame, as_cloud, centered, check_pair
 from bitr.model.keypoints import KeyPointNetwork, KeyPoints
 from bitr.model.merge import merge, merged_rep
-from bitr.model.modes import SPREAD, Heads, ScoreNetwork
+from bitr.model.modes import SPREAD, Heads, ScoreNetwork, beliefs
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
 from bitr.model.wide import WideKeyPointNetwork
@@ -118,8 +118,10 @@ class BITR(nn.Module):
                 scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
                 sides = contacts(x, dense[0], x_key.at_points), contacts(y, dense[1], y_key.at_points)
                 score, spread = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
+            with torch.no_grad():
+                belief = beliefs(pose, score, votes.mean(), spread) if gap.shape[1] > 1 else score
         place = torch.arange(gap.shape[1], device=gap.device).expand(gap.shape)
-        return Proposed(Heads(pose, score, gap, votes, place, spread), x_key, y_key, dense)
+        return Proposed(Heads(pose, score, gap, votes, place, spread, belief), x_key, y_key, dense)
 
     def log_likelihood(
         self, pose: Rigid, source: Cloud | Tensor, reference: Cloud | Tensor
@@ -161,7 +163,7 @@ class BITR(nn.Module):
         assert across is not None
         assert own is not None
         across, own = (heads.taken(heads.place.argsort(1)) for heads in (across, own))
-        best = (across.score + own.score).argmax(1, keepdim=True)
+        best = (across.belief + own.belief).argmax(1, keepdim=True)
         (a, b) = (heads.taken(best).pose for heads in (across, own))
         return Rigid(a.rotation[:, 0], a.translation[:, 0]) @ Rigid(b.rotation[:, 0], b.translation[:, 0])
 

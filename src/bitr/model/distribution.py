@@ -17,10 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bitr.groups import Rigid
-from bitr.model.modes import Heads
+from bitr.model.modes import CONCENTRATION, Heads
 
-CONCENTRATION = 10.0
-"""A = 10 r̂: where r̂ is a rotation, the density has a standard deviation of 13° about each axis."""
 NODES = 64
 """Of the quadrature of c: relative error below 1e-10 for singular values up to 10⁴."""
 ROUNDS = 1000

@@ -82,7 +82,7 @@ class _FromPoints(nn.Module):
     ) -> tuple[Float64[Tensor, "b 4 4"], Float64[Tensor, " b"]]:
         x, y, frame = self.model._enter(Cloud(source), Cloud(reference))
         heads = self.model.propose(x, y, nearest_rotation_by_squaring).heads
-        best = heads.taken(heads.score.argmax(1, keepdim=True))
+        best = heads.taken(heads.belief.argmax(1, keepdim=True))
         return frame.pose(best.pose).matrix()[:, 0], best.singular_gap[:, 0]
 
 

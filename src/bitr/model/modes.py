@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -24,18 +25,20 @@ FIRST_SIZE, FIRST_TRUST = 0.1, 3.0
 which rounding disturbs least."""
 SPREAD = 0.3
 """Of the place, before training or where no likelihood was learned."""
+CONCENTRATION = 10.0
+"""Each head's density has A = 10 r̂: where r̂ is a rotation, its standard deviation is 13° about each axis."""
 FAR = 1e6
 """Beyond any distance, in units of the pair's size."""
 
 
 @dataclass(frozen=True)
 class Heads:
-    """K poses, best first. Motions and scale change neither order nor scores; a swap inverts each pose."""
+    """K poses, likeliest first. Motions and scale change no order and no score; a swap inverts each pose."""
 
     pose: Rigid
     """(b, k)."""
     score: Float[Tensor, "b k"]
-    """Logits: ``log_weight`` makes probabilities of them."""
+    """Logits of the shares in the mixture: ``log_weight``. A vague head may have a large share."""
     singular_gap: Float[Tensor, "b k"]
     votes: Unprojected
     """(b, k, l): what each key point says of rotation and anchors."""
@@ -43,6 +46,8 @@ class Heads:
     """Which of the model's outputs each one is."""
     spread: Float[Tensor, "b k"]
     """Standard deviation of the place along each axis, in units of the pair's size."""
+    belief: Float[Tensor, "b k"]
+    """Logarithm of the mixture's density at each pose, up to a constant: the first head has the largest."""
 
     @property
     def log_weight(self) -> Float[Tensor, "b k"]:
@@ -59,10 +64,34 @@ class Heads:
             of(self.votes.r_hat), of(self.votes.source_anchor), of(self.votes.reference_anchor)
         )
         pose = Rigid(of(self.pose.rotation), of(self.pose.translation))
-        return Heads(pose, of(self.score), of(self.singular_gap), votes, of(self.place), of(self.spread))
+        rest = (of(each) for each in (self.place, self.spread, self.belief))
+        return Heads(pose, of(self.score), of(self.singular_gap), votes, *rest)
 
     def best_first(self) -> Heads:
-        return self if self.score.shape[1] == 1 else self.taken(self.score.argsort(1, descending=True))
+        return self if self.belief.shape[1] == 1 else self.taken(self.belief.argsort(1, descending=True))
+
+
+def beliefs(
+    pose: Rigid, score: Float[Tensor, "b k"], parts: Unprojected, spread: Float[Tensor, "b k"]
+) -> Float[Tensor, "b k"]:
+    r"""Logarithm of the mixture's density at the pose of each head, in the pair's frame and up to a constant.
+
+    A matrix-Fisher density with the proper singular values s of A has the peak
+    :math:`\sqrt{8\pi (s_1+s_2)(s_2+s_3)(s_3+s_1)}` where it is sharp (Laplace), which is a polynomial in
+    rᵀA: no singular values are needed.
+    """
+    r, score, spread = pose.rotation, score.to(parts.r_hat), spread.to(parts.r_hat)
+    polar = r.mT @ parts.r_hat
+    e1 = polar.diagonal(dim1=-2, dim2=-1).sum(-1)
+    e2 = (e1.square() - (polar * polar.mT).sum((-2, -1))) / 2
+    a, b, c = polar.unbind(-2)
+    e3 = (a * torch.linalg.cross(b, c)).sum(-1)
+    sharp = torch.log1p(8 * math.pi * CONCENTRATION**3 * (e1 * e2 - e3).clamp_min(0)) / 2
+    turned = torch.einsum("bkmn,bjmn->bkj", r, parts.r_hat) - e1[:, None]
+    gap = pose.act(parts.source_anchor[:, None]) - parts.reference_anchor[:, None]
+    place = -gap.square().sum(-1) / (2 * spread.square()[:, None])
+    head = score.log_softmax(1) + sharp - 3 * spread.log()
+    return (head[:, None] + CONCENTRATION * turned + place).logsumexp(2)
 
 
 class ScoreNetwork(nn.Module):

@@ -62,7 +62,12 @@ def firmness(x: Surface, y: Surface, ref_from_src: Matrix) -> float:
 
 def overlaps(x: Surface, y: Surface, ref_from_src: Matrix) -> Overlap:
     """All that is said of the common surface."""
-    found, spacing = partners(x, y, ref_from_src), common_spacing(x, y)
+    return overlaps_of(partners(x, y, ref_from_src), x, y)
+
+
+def overlaps_of(found: Partners, x: Surface, y: Surface) -> Overlap:
+    """The same, from partners that have been found already."""
+    spacing = common_spacing(x, y)
     on = _on(found, spacing, common_noise(x, y))
     shares = on[: len(x.points)].mean(), on[len(x.points) :].mean()
     gap, normal = (found.p - found.q)[on], found.normal[on]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from small_gicp import KdTree
 
+from bitr.io.subsample import farthest_points
 from bitr.refine.frame import Points, dot, root_mean_square
 
 NUM_NEIGHBORS = 24
@@ -27,6 +29,8 @@ OTHER_WALL = -0.3
 """Cosine between given normals below which a point lies on the other wall."""
 MOST_NOISE = 0.4
 """Spacings; what seems noisier than this has several walls within a neighbourhood."""
+SPREAD = 128
+"""Points by which a surface is looked at."""
 BEYOND = 0.45
 """Spacings from the outermost points of a sample to the border they were sampled from."""
 
@@ -95,6 +99,11 @@ class Surface:
         border = _border(points, across, inward, off_center, around, spacing)
         noise = min(_noise(around, same, across), MOST_NOISE * spacing)
         return cls(points, across, interior, spacing, noise, border, tree)
+
+    @cached_property
+    def spread(self) -> Int64[np.ndarray, " m"]:
+        """Numbers of points that are far from each other: the first few already cover the surface."""
+        return farthest_points(self.points, min(SPREAD, len(self.points)))
 
     def nearest(self, points: Points) -> Int64[np.ndarray, " m"]:
         """Numbers of this cloud's points that are nearest to others."""

@@ -12,8 +12,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from bitr.groups import Cloud, Rigid
 from bitr.model import Solution
 from bitr.model.dense import Dense
-from bitr.model.distribution import CONCENTRATION, log_density
-from bitr.model.modes import Heads
+from bitr.model.distribution import log_density
+from bitr.model.modes import CONCENTRATION, Heads
 from bitr.model.projection import Unprojected
 from bitr.training.config import LossConfig
 
