@@ -15,9 +15,10 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/core
+bench: .venv/dev
 	$(BIN)/python -m bitr.testing
 	$(BIN)/bitr bench
+	$(BIN)/python -m benchmarks.speed
 
 docs: .venv/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,4 +1,4 @@
-"""What separation does where pieces reach into each other: ``python -m benchmarks.contact [--pairs 10]``.
+"""Separation of pieces that reach into each other: ``python -m benchmarks.contact [--pairs 10]``.
 
 Prints a Markdown table. Mugs, stands, bowls and plates are closed meshes of simulated scenes of the test
 split; where BITR_DATA names scanned tableware, each fourth is scanned. Pieces of fractures come from the test
@@ -32,7 +32,7 @@ SEED = 1
 STARTS = ((0.0, 0.0), (0.02, 1.0), (0.05, 3.0))
 """Shift over the source's size, and turn in degrees."""
 WAYS = {"motion": correction.STIFF, "translation": 1e6}
-"""What is added to the moments of inertia: beside a large number a turn never pays."""
+"""Stiffness added to the moments of inertia: beside a large number a turn never pays."""
 
 
 @dataclass(frozen=True, eq=False)

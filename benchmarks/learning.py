@@ -1,4 +1,4 @@
-"""What helps learning: variants of a training, each given the same time, by their error on held-out pairs.
+"""Variants of a training, each given the same time, by their error on held-out pairs.
 
     python -m benchmarks.learning bunny --seconds 80
     python -m benchmarks.learning shapes --seconds 240
@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from bitr.evaluation.reproduce.budget import measured
+from bitr.evaluation.reproduce.plan import measure_pace
 from bitr.settings import from_file
 from bitr.training import TrainConfig, train
 from bitr.training.config import config_file
@@ -54,7 +54,7 @@ def main() -> None:
     print("| variant | settings | steps | mean Δr, held out | median |\n| --- | --- | --- | --- | --- |")
     for name, settings in VARIANTS[options.config].items():
         config = from_file(TrainConfig, config_file(options.config), settings)
-        steps = max(1, int(options.seconds / measured(config).step))
+        steps = max(1, int(options.seconds / measure_pace(config).step))
         config = replace(
             config, run=replace(config.run, steps=steps, validate_every=steps, checkpoint_every=steps)
         )

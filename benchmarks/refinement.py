@@ -1,4 +1,4 @@
-"""What refinement does to poses that are a little off: ``python -m benchmarks.refinement [--pairs 100]``.
+"""Refinement of poses that are a little off: ``python -m benchmarks.refinement [--pairs 100]``.
 
 Prints Markdown tables: rotation errors before and after, and the laws. Pairs come from the test split of the
 generated shapes with seed 1 and, where BITR_DATA names them, from airplanes and rooms; the rules were chosen
@@ -25,7 +25,7 @@ from bitr.refine import REFINEMENTS, Refinement, one_sided_icp
 from bitr.testing import Laws, as_rigid, cloud_size, pose_gap, worst
 
 SHIFT = 0.05
-"""Of a start, over the size of the source, beside its turn."""
+"""Shift of a start over the size of the source, beside its turn."""
 SEED = 1
 FACTOR = 3.0
 
@@ -73,7 +73,7 @@ def turn_between(a: np.ndarray, b: np.ndarray) -> float:
 def outcomes(
     refine: Refine, pairs: Sequence[AssemblyPair], low: float, high: float, seed: int = SEED
 ) -> list[Outcome]:
-    """Of pairs started between ``low`` and ``high`` degrees off; all methods get the same starts."""
+    """Outcomes of starts between ``low`` and ``high`` degrees off; all methods get the same starts."""
     found = []
     for i, pair in enumerate(pairs):
         rng = np.random.default_rng([seed, i])
@@ -94,7 +94,7 @@ def generated(kind: str, count: int, keep: float = 0.5, outliers: float = 0.0) -
 
 
 def settings(count: int) -> Iterator[tuple[str, list[AssemblyPair], float, float]]:
-    """What is tried: its name, the pairs, and how far off they start."""
+    """Settings to try: a name, the pairs, and the least and most degrees of a start."""
     for keep in (0.7, 0.5):
         yield f"overlap, keep {keep}", generated("crop", count, keep), 5, 25
     yield "keep 0.7, up to 20% outliers", generated("crop", count, 0.7, 0.2), 5, 25
@@ -123,7 +123,7 @@ def accuracy(count: int) -> Iterator[str]:
 
 
 def laws_near(refine: Refine, pair: AssemblyPair, seed: int) -> Laws:
-    """Of a refinement that starts 5 to 25 degrees off, from a start that goes along with the pieces."""
+    """Law errors of a refinement, from a start 5 to 25 degrees off that moves along with the pieces."""
     rng, generator = np.random.default_rng([SEED, seed]), torch.Generator().manual_seed(seed)
     x, y, start = pair.source.points, pair.reference.points, start_near(pair, rng.uniform(5, 25), rng)
     g1, g2 = (Rigid.random(generator).matrix().numpy() for _ in range(2))

@@ -3,7 +3,7 @@
     python -m benchmarks.so2 [--quick]
 
 Prints Markdown tables. Before anything is timed, all ways are checked to give the same in float64. The
-fastest of interleaved turns counts; geometry (what a cloud needs once, for all its layers) is timed apart.
+fastest of interleaved turns counts; geometry, computed once for all layers of a cloud, is timed apart.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from benchmarks.so2_frames import Frames, frames_of
-from benchmarks.so2_layer import SO2Layer, rows_by_rotation
-from bitr.evaluation.speed.passes import no_grad
-from bitr.evaluation.speed.stacks import trained
-from bitr.evaluation.speed.timing import Patience, take_turns
+from benchmarks.peers import trained
+from benchmarks.so2_layer import Frames, SO2Layer, frames_of, rows_by_rotation
+from bitr.evaluation.speed import Patience, no_grad, take_turns
 from bitr.groups import Field, Rep, components
 from bitr.layers import Chebyshev, Edges, Neighborhoods, TransformerLayer, edges_of, message
 from bitr.layers.edges import _angular
@@ -119,7 +117,7 @@ class _Rotated(torch.nn.Module):
 
 
 def times(case: Case) -> Iterator[tuple[str, list[float]]]:
-    """What is timed, and the seconds of ours, of the SO(2) layer and of our layer with rotated rows."""
+    """Name of each job, and the seconds of ours, of the SO(2) layer and of our layer with rotated rows."""
     layer, field, edges = case.layer(), case.field(), case.edges()
     frames = case.frames(edges)
     with_rows = [_Rotated(layer)] if case.sides == 1 and edges.angular is not None else []
@@ -139,7 +137,7 @@ Spent = dict[str, list[float]]
 
 
 def gains(spent: Spent, job: str) -> list[float]:
-    """How many times faster than ours the other ways are, for layers that share their geometry."""
+    """Speed of the other ways as multiples of ours, for layers that share their geometry."""
     ours, *others = (spent["geometry"][min(1, way)] + LAYERS * s for way, s in enumerate(spent[job]))
     return [ours / other for other in others]
 

@@ -1,4 +1,4 @@
-"""Whether symmetries are found, and only where they are: ``python -m benchmarks.symmetries``.
+"""Symmetries that are found, missed and invented: ``python -m benchmarks.symmetries``.
 
 Prints Markdown tables for 1,000 points a cloud. Symmetric shapes: how many of 20 samples (seeds 100 to 104,
 drawn at random or farthest from each other, noise of 0 to 0.02 where the radius is about 1) have all

@@ -1,9 +1,9 @@
-"""A study, run by hand: what does not pay on a CPU, and what a forward pass costs at the least.
+"""A study, run by hand: options that do not pay on a CPU, and the least cost of a forward pass.
 
     python -m benchmarks.variants [--compile]
 
 Prints two Markdown tables: forward passes, and searches for neighbours by the distance matrix and by the k-d
-tree. What is compared takes turns; the fastest turn of each counts.
+tree. Compared jobs take turns; the fastest turn of each counts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import argparse
 
 import torch
 
-from bitr.evaluation.speed.passes import CONFIGS, no_grad, pair
-from bitr.evaluation.speed.timing import Job, Patience, take_turns
+from bitr.evaluation.speed import CONFIGS, Job, Patience, example_clouds, no_grad, take_turns
 from bitr.layers.neighbors import by_matrix, by_tree
 from bitr.model import BITR, FrozenBITR
 
@@ -43,7 +42,7 @@ def main() -> None:
 
 def searches(n: int) -> tuple[Job, Job]:
     """The neighbours of both clouds of a pair, by the distance matrix and by the k-d tree."""
-    clouds = pair(n, 1)
+    clouds = example_clouds(n, 1)
     return (
         lambda: [by_matrix(points, min(NEIGHBORS, n - 1), None) for points in clouds],
         lambda: [by_tree(points[0], None, min(NEIGHBORS, n - 1)) for points in clouds],
@@ -51,10 +50,10 @@ def searches(n: int) -> tuple[Job, Job]:
 
 
 def variants(name: str, with_inductor: bool) -> list[tuple[int, str, Job]]:
-    """Points, what is done, and the job; the plain pass first."""
+    """Points, name and job of each variant; the plain pass first."""
     torch.manual_seed(0)
     model = BITR(CONFIGS[name]()).eval()
-    (x, y), small = pair(1024, 1), pair(64, 1)
+    (x, y), small = example_clouds(1024, 1), example_clouds(64, 1)
     frozen = FrozenBITR(model)
 
     def rounded() -> object:

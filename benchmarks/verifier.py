@@ -40,7 +40,7 @@ PAIRS = {
     ("car-motorbike", "val"): 10,
     ("unrelated", "val"): 110,
 }
-"""How many pairs of each data set and split, at most."""
+"""Most pairs of each data set and split."""
 
 
 def kept_rows(folder: Path, network: Network, name: str, split: str, number: int) -> Rows:

@@ -1,4 +1,4 @@
-"""How many answers of the model a second follow a drag, on pieces of a thousand points.
+"""Answers of the model a second that follow a drag, on pieces of a thousand points.
 
 From the root of the repository: python -m benchmarks.viewer [--browser]
 """
@@ -23,11 +23,11 @@ from bitr.show.viewer.scene import lay_out
 from bitr.show.viewer.session import Answer, Piece, Place, Problem, Session, Solver
 
 POINTS, RATE = 1000, 60
-"""Of a cloud; and motions a second, as many as a screen shows."""
+"""Points of a cloud; and motions a second, as many as a screen shows."""
 
 
 def path(start: Session, seconds: float) -> Place:
-    """Where the source is after so many seconds: going round and turning."""
+    """Place of the source after so many seconds: going round and turning."""
     c, s = np.cos(seconds), np.sin(seconds)
     turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     return Place(turn, start.places[0].middle + 0.3 * np.array([c, s, 0.0]))

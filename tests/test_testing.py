@@ -5,14 +5,17 @@ import pytest
 import torch
 
 from bitr import BITR, BITRConfig, Cloud, Rigid, testing
+from bitr.io import Geometry
 from bitr.testing import (
     SETTINGS,
+    Laws,
     assert_bi_equivariant,
     assert_permutation_invariant,
     assert_scale_equivariant,
     assert_swap_equivariant,
     example_pair,
     pose_gap,
+    worst,
 )
 
 X, Y = example_pair(0, 40, SETTINGS[0])
@@ -82,6 +85,26 @@ def test_arrays_matrices_and_clouds_will_do(law):
     mask[:, 40:] = False
     padded = Cloud(torch.cat([X, X[:, :20] + 9], dim=1), normals=torch.ones(1, 60, 3).double(), mask=mask)
     CHECKS[law](MODEL, padded, Y, tol=1e-8)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("law", CHECKS)
+def test_meshes_will_do_and_their_faces_follow_the_points(law):
+    corners = {tuple(np.sort(X[0, [i, i + 1, i + 2], 0].numpy()).round(9)) for i in range(0, 30, 3)}
+
+    def on_meshes(x, y):
+        if law == "permutation":
+            assert {tuple(np.sort(x.points[face, 0]).round(9)) for face in x.faces} == corners
+        return MODEL(torch.from_numpy(x.points)[None], torch.from_numpy(y.points)[None])[0]
+
+    mesh = Geometry(X[0].numpy(), faces=np.arange(30).reshape(10, 3))
+    CHECKS[law](on_meshes, mesh, Geometry(Y[0].numpy()), tol=1e-8)
+
+
+def test_the_worst_of_errors_with_one_that_is_no_number_is_no_number():
+    found = worst([Laws(1.0, float("nan"), 0.0), Laws(2.0, 1.0, 3.0)])
+    assert (found.bi, found.scale) == (2.0, 3.0)
+    assert np.isnan(found.swap)
 
 
 def test_pose_gap_does_not_depend_on_the_origin_or_the_unit(rng):

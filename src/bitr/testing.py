@@ -1,8 +1,8 @@
 """Checks of the laws, for any method that turns two clouds into a pose.
 
 ``assert_bi_equivariant(method, source, reference)`` and friends work on every callable
-``(source, reference) → pose``: clouds may be tensors, NumPy arrays or ``Cloud``; poses may be ``Rigid`` or
-4×4 matrices. ``python -m bitr.testing`` prints the law table of untrained models.
+``(source, reference) → pose``: clouds may be tensors, NumPy arrays, ``Cloud`` or ``Geometry``; poses may be
+``Rigid`` or 4×4 matrices. ``python -m bitr.testing`` prints the law table of untrained models.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from bitr.data import bumpy_shape, cut
 from bitr.groups import Cloud, Rigid
+from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
 
 Method = Callable[[Any, Any], Any]
@@ -127,7 +128,7 @@ def as_rigid(pose: Any) -> Rigid:
 
 
 def _points(cloud: Any) -> Tensor:
-    points = cloud.points if isinstance(cloud, Cloud) else torch.as_tensor(cloud)
+    points = torch.as_tensor(cloud.points if isinstance(cloud, Cloud | Geometry) else cloud)
     return points.detach().double().cpu()
 
 
@@ -140,6 +141,8 @@ def _centroid(points: Tensor, cloud: Any) -> tuple[Tensor, Tensor]:
 
 def _rebuilt(cloud: Any, points: Tensor) -> Any:
     """New double-precision points in the type, precision and device of the old ones."""
+    if isinstance(cloud, Geometry):
+        return replace(cloud, points=points.numpy())
     if isinstance(cloud, Cloud):
         return replace(cloud, points=points.to(cloud.points))
     if isinstance(cloud, Tensor):
@@ -148,6 +151,8 @@ def _rebuilt(cloud: Any, points: Tensor) -> Any:
 
 
 def _moved(cloud: Any, pose: Rigid) -> Any:
+    if isinstance(cloud, Geometry):
+        return cloud.moved(pose.matrix().numpy())
     if isinstance(cloud, Cloud):
         exact = replace(cloud, points=cloud.points.double(), normals=_double(cloud.normals))
         moved = exact.moved(
@@ -168,6 +173,11 @@ def _scaled(cloud: Any, factor: float) -> Any:
 
 def _shuffled(cloud: Any, generator: torch.Generator) -> Any:
     order = torch.randperm(_points(cloud).shape[-2], generator=generator)
+    if isinstance(cloud, Geometry):
+        rows = order.numpy()
+        normals, colors = (None if part is None else part[rows] for part in (cloud.normals, cloud.colors))
+        faces = None if cloud.faces is None else np.argsort(rows)[cloud.faces]
+        return replace(cloud, points=cloud.points[rows], normals=normals, colors=colors, faces=faces)
     if not isinstance(cloud, Cloud):
         return cloud[..., order if isinstance(cloud, Tensor) else order.numpy(), :]
     extras = {"normals": cloud.normals, "colors": cloud.colors, "mask": cloud.mask}
@@ -266,8 +276,9 @@ def measured_laws(setting: Setting) -> Iterator[tuple[int, int, Laws]]:
 
 
 def worst(errors: Iterator[Laws] | list[Laws]) -> Laws:
-    table = list(errors)
-    return Laws(max(e.bi for e in table), max(e.swap for e in table), max(e.scale for e in table))
+    """The largest error of each law; NaN where there is one."""
+    table = np.array([(each.bi, each.swap, each.scale) for each in errors])
+    return Laws(*table.max(0).tolist())
 
 
 def law_table() -> Iterator[str]:

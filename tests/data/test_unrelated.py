@@ -10,7 +10,7 @@ from bitr.data.storage import SPLITS, split_by_hash
 from bitr.data.transforms import move
 from bitr.data.unrelated import KINDS, RATIO
 from bitr.errors import InputError
-from bitr.evaluation.right import is_right
+from bitr.evaluation.metrics import is_right
 from tests.data.cases import pair_of
 from tests.data.test_openshapes import WORDS, write_openshapes
 

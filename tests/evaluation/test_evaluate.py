@@ -11,8 +11,7 @@ from bitr.assembly.assemble import Settings
 from bitr.data.poses import pose
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import evaluate, summary
-from bitr.evaluation.method import Method, engine, model_alone, network_of
-from bitr.evaluation.refined import OF_A_MESH, refined
+from bitr.evaluation.method import MESH_POINTS, Method, engine, model_alone, network_of, refined
 from bitr.evaluation.report import Repeated, Report, table
 from bitr.io import Geometry
 from bitr.refine import REFINEMENTS
@@ -216,7 +215,7 @@ def test_a_refinement_gets_the_points_of_meshes_too_and_the_pose(pairs, monkeypa
     method = refined(model_alone(untrained().double(), 30), "icp")
     assert method.name == "BITR + ICP"
     assert evaluate(method, [pair]).scores[0].errors.displacement < 1e-9
-    assert asked == [(OF_A_MESH, len(pair.reference.points))]
+    assert asked == [(MESH_POINTS, len(pair.reference.points))]
 
 
 def test_a_mesh_is_sampled_for_the_model(pairs):

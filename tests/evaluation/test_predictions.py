@@ -16,7 +16,7 @@ from bitr.data import dataset
 from bitr.data.own import write_pairs
 from bitr.data.poses import pose
 from bitr.errors import InputError
-from bitr.evaluation.predictions import NUMBERS, evaluate_predictions, read_predictions
+from bitr.evaluation.evaluate import NUMBERS, evaluate_predictions, read_predictions
 from tests.app.cases import untrained
 from tests.data.cases import pair_of
 

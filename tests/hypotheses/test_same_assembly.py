@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from bitr.data import AssemblyPair
 from bitr.data.poses import move_points, pose, turn_about
 from bitr.data.transforms import assembled, move, move_randomly
-from bitr.evaluation.right import is_right
+from bitr.evaluation.metrics import is_right
 from bitr.hypotheses import with_symmetry
 from bitr.hypotheses.turning import angles
 from bitr.io import Geometry

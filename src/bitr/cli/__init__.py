@@ -71,7 +71,7 @@ def run_bench(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes: under a minute.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Speed and memory, in units of a matrix product and beside e3nn and the literal layer."""
+    """Speed of the model on this machine, in units of a matrix product."""
     from bitr.cli.bench import bench
 
     bench(quick, json)

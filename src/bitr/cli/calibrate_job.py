@@ -10,7 +10,7 @@ from bitr.assembly.network import Network, with_verifier
 from bitr.cli.console import Counter
 from bitr.errors import InputError
 from bitr.evaluation.calibrate import Check, Origin, Rows, calibrate, check, collect, joints_of, pairs_of
-from bitr.evaluation.figures import reliability_diagram
+from bitr.evaluation.charts import reliability_diagram
 from bitr.hypotheses import with_symmetry
 from bitr.model.checkpoint import find
 
@@ -89,4 +89,4 @@ class Job:
 
 
 def draw(path: Path, report: Report, *, force: bool) -> None:
-    reliability_diagram(path, {report.model: report.check.reliability}, force=force)
+    reliability_diagram({report.model: report.check.reliability}).write(path, force=force)

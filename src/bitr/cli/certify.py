@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 HELP = (
     "Whether moving, swapping and scaling a pair moves, inverts and scales the pose, as the laws say.\n\n"
-    "Of a model: every layer in float64, and the whole in float64, float32, bfloat16, compiled, exported and "
-    "through assemble with every refinement. Of module:function, which takes two (n, 3) arrays and returns a "
-    "4×4 pose: end to end. Exit status 1 when a law is broken."
+    "A model is tried in float64, float32, bfloat16, compiled, exported and through assemble; a function "
+    "module:name of two (n, 3) arrays that returns a 4×4 pose, as it is. Exit status 1 when a law is broken."
 )
 EXAMPLE = "example: bitr certify default --html certificate.html"
 TRIALS, FEWER_TRIALS = 10, 2
@@ -89,7 +88,7 @@ def _check_page(html: Path, force: bool) -> None:
 
 
 def _write_page(html: Path, certificate: Certificate, force: bool) -> None:
-    from bitr.evaluation.certificate.page import html_page
+    from bitr.evaluation.certificate import html_page
 
     with whole_file(html, force=force) as temporary:
         temporary.write_text(html_page(certificate), encoding="utf-8", newline="\n")

@@ -13,11 +13,16 @@ from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.cli.certify_subject import is_checkpoint
 from bitr.cli.text import one_line
-from bitr.evaluation.certificate import Certificate, Route, Row
-from bitr.evaluation.certificate.bounds import BOUNDS, LAWS
-from bitr.evaluation.certificate.page import verdict
-from bitr.evaluation.certificate.pairs import mesh_pair, overlapping_pair
-from bitr.evaluation.certificate.routes import MOST_TRIALS
+from bitr.evaluation.certificate import (
+    BOUNDS,
+    LAWS,
+    MOST_TRIALS,
+    Certificate,
+    Route,
+    Row,
+    mesh_pair,
+    overlapping_pair,
+)
 from bitr.io import Geometry
 from bitr.model import BITR
 
@@ -62,7 +67,7 @@ def show(certificate: Certificate) -> None:
         console.print(line, soft_wrap=True)
     for each in certificate.skipped:
         console.print(Text(f"not measured: {each.path} ({one_line(each.why)})", style="dim"), soft_wrap=True)
-    sentence = f"{one_line(certificate.model)}: {verdict(certificate)}"
+    sentence = f"{one_line(certificate.model)}: {certificate.verdict}"
     console.print(Text(sentence, style="green" if certificate.ok else "bold red"), soft_wrap=True)
 
 

@@ -17,14 +17,10 @@ from bitr.assembly.network import Network
 from bitr.cli.console import Counter
 from bitr.data import AssemblyPair, dataset, is_name
 from bitr.errors import InputError
-from bitr.evaluation import figures
-from bitr.evaluation.evaluate import Evaluation, evaluate
-from bitr.evaluation.method import Method, engine
-from bitr.evaluation.perturbations import PERTURBATIONS, under
-from bitr.evaluation.predictions import evaluate_predictions
-from bitr.evaluation.ranking import ranked
-from bitr.evaluation.refined import refined
-from bitr.evaluation.report import Repeated, Report
+from bitr.evaluation import charts
+from bitr.evaluation.evaluate import Evaluation, evaluate, evaluate_predictions
+from bitr.evaluation.method import PERTURBATIONS, Method, engine, refined, under
+from bitr.evaluation.report import Repeated, Report, ranked
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
 from bitr.refine import REFINEMENTS
@@ -144,8 +140,8 @@ def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list
         with whole_file(folder / name, force=force) as temporary:
             temporary.write_text(text, encoding="utf-8")
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
-    figures.rotation_histogram(folder / HISTOGRAM, errors, force=force)
-    figures.recall_curve(folder / RECALL, errors, force=force)
+    charts.rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
+    charts.recall_curve(errors).write(folder / RECALL, force=force)
     write_png(folder / EXAMPLE, _median_pair(report.rows[0], job), force=force)
     return [folder / name for name in (JSON, TABLE, HISTOGRAM, RECALL, EXAMPLE)]
 

@@ -12,9 +12,9 @@ from bitr.cli.evaluate_job import Job
 from bitr.cli.text import one_line
 from bitr.data import AssemblyPair
 from bitr.errors import InputError
-from bitr.evaluation.laws import as_row, law_errors_on
-from bitr.evaluation.ranking import Ranked, ranked, spread
-from bitr.evaluation.report import Report
+from bitr.evaluation.charts import spread
+from bitr.evaluation.method import law_errors_on, law_row
+from bitr.evaluation.report import Ranked, Report, ranked
 from bitr.files import check_target, whole_file
 from bitr.io import as_points
 from bitr.show import MOST_SHOWN, Scene
@@ -63,5 +63,5 @@ def _example(ranked: Ranked, pair: AssemblyPair, job: Job, network: Network | No
     facts = error_rows(ranked)
     if network is not None and tried:
         rng = np.random.default_rng([job.seed, ranked.sampling, ranked.number])
-        facts.append(as_row(law_errors_on(job.method(network, ranked.sampling), pair, pose, rng)))
+        facts.append(law_row(law_errors_on(job.method(network, ranked.sampling), pair, pose, rng)))
     return Example(Scene(source, reference, pose, title=one_line(ranked.name)), facts)

@@ -16,8 +16,8 @@ HELP = (
     "Make a table or figure of the paper again: take the data, train, test three times on different samples, "
     "and write a table (Markdown), a JSON and plots, with the paper's figures in the next column.\n\n"
     "NAME is toy, ablation, complete-matching, airplane, inter-class, fragments, indoor, outdoor, "
-    "manipulation, unseen, or all. The same command again goes on where it was stopped; a finished training "
-    "is not repeated."
+    "manipulation, unseen, low-overlap, or all. The same command again goes on where it was stopped; a "
+    "finished training is not repeated."
 )
 EXAMPLE = "example: bitr reproduce toy --budget 10m --out reproduced"
 
@@ -93,9 +93,8 @@ def run(
         raise InputError("--train and --model: choose one; with --model nothing is trained")
     try:
         with session(verbose, counted=True) as progress:  # torch takes a second to import
-            from bitr.evaluation.reproduce import Plan, experiment
-            from bitr.evaluation.reproduce.budget import Budget as Time
-            from bitr.evaluation.reproduce.every import run_all, run_one
+            from bitr.evaluation.reproduce import Budget as Time
+            from bitr.evaluation.reproduce import Plan, experiment, run_all, run_one
 
             plan = Plan(
                 out=out,

@@ -1,4 +1,4 @@
-"""Fitting the verifier on pairs whose answer is known, and checking it on others."""
+"""Calibration: fitting the verifier on pairs whose answer is known, and checking it on others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 from scipy.optimize import minimize
 from scipy.special import expit
+from scipy.stats import rankdata
 
 from bitr.assembly.assemble import Settings, judge
 from bitr.assembly.finish import METHODS, gaps
@@ -20,19 +21,66 @@ from bitr.assembly.network import Network
 from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier
 from bitr.data import AssemblyPair, dataset, is_name
 from bitr.errors import InputError
-from bitr.evaluation.metrics.reliability import Reliability, auroc, reliability
-from bitr.evaluation.right import is_right
+from bitr.evaluation.metrics import is_right
 
 FOLDS = 5
 LEAST = 50
 """Minimum number of pairs to fit on."""
 HIDDEN, ENSEMBLE = 16, 5
-"""Units of a network's hidden layer, and networks whose mean is taken."""
+"""Hidden units of a network, and the number of networks whose mean is taken."""
 STEPS, RATE, DECAY = 250, 0.03, 5e-3
 RANGE = (0.005, 0.995)
-"""Quantiles of each number that count as the ends of its range."""
+"""Quantiles of each feature that count as the ends of its range."""
 JOINT = 0.05
 """Share of the right answers from which on a method belongs to the weights' kinds of joint."""
+BINS = 10
+"""Bins of a reliability diagram."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Bins of equally many answers, from the least to the most confident."""
+
+    confidence: Float64[np.ndarray, " k"]
+    """Mean confidence of each bin."""
+    right: Float64[np.ndarray, " k"]
+    """Share of right answers in each bin."""
+    count: Int64[np.ndarray, " k"]
+
+    @property
+    def expected_error(self) -> float:
+        r"""The expected calibration error :math:`\sum_k \frac{n_k}{n} |p_k - a_k|`.
+
+        0 for perfect calibration. With n answers in k bins, chance alone leaves about
+        :math:`0.8\sqrt{k\,a(1-a)/n}`: 0.04 for 1000 answers, half of them right, in 10 bins.
+        """
+        return float(np.average(np.abs(self.confidence - self.right), weights=self.count))
+
+
+def reliability(
+    confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"], bins: int = BINS
+) -> Reliability:
+    """Share of right answers against confidence, in bins of equally many answers, up to one."""
+    if len(confidence) < bins:
+        raise InputError(f"{len(confidence)} answers are too few for {bins} bins")
+    parts = np.array_split(np.argsort(confidence, kind="stable"), bins)
+    return Reliability(
+        np.array([confidence[part].mean() for part in parts]),
+        np.array([right[part].mean() for part in parts]),
+        np.array([len(part) for part in parts]),
+    )
+
+
+def auroc(confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> float | None:
+    """Probability that a right answer has a higher confidence than a wrong one; 0.5 for pure noise.
+
+    None where all answers are right or all are wrong.
+    """
+    k = np.count_nonzero(right)
+    if k in (0, len(right)):
+        return None
+    ranks = rankdata(confidence)[right].sum() - k * (k + 1) / 2
+    return float(ranks / (k * (len(right) - k)))
 
 
 @dataclass(frozen=True)
@@ -57,12 +105,12 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """Confidences on pairs that they were not fitted on, beside what is right."""
+    """Confidences on pairs outside the fit, beside the right answers."""
 
     confidence: Float64[np.ndarray, " n"]
     right: Bool[np.ndarray, " n"]
     possible: Bool[np.ndarray, " n"]
-    """Whether some candidate of the pair is right."""
+    """True where some candidate of the pair is right."""
 
     @property
     def reliability(self) -> Reliability:
@@ -87,7 +135,7 @@ class Check:
 
 
 def pairs_of(origin: Origin, root: Path | None) -> list[Sequence[AssemblyPair]]:
-    """So many pairs of a data set, sampled anew as often as needed; of the user's own files each once."""
+    """Pairs of a data set, sampled anew as often as needed; the user's own files are each used once."""
     found = [dataset(origin.data, origin.split, root, origin.seed)[: origin.pairs]]
     while (count := sum(map(len, found))) < origin.pairs and is_name(origin.data):
         again = dataset(origin.data, origin.split, root, origin.seed + len(found))
@@ -167,7 +215,7 @@ def _confidence(
 def _fit_map(
     best: Float64[np.ndarray, " n"], other: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]
 ) -> Float64[np.ndarray, " 3"]:
-    """Logistic regression of what is right on both scores, with Platt's targets."""
+    """Logistic regression of rightness on both scores, with Platt's targets."""
     k = np.count_nonzero(right)
     target = np.where(right, (k + 1) / (k + 2), 1 / (len(right) - k + 2))
     design = np.column_stack([np.ones(len(best)), best, other - RUNNER_UP])
@@ -195,9 +243,9 @@ def _fit(rows: Sequence[Rows], origin: Origin, seed: int) -> Verifier:
 def _fit_one(
     scaled: Float64[np.ndarray, "n f"], rows: Sequence[Rows], seed: int
 ) -> tuple[Float64[np.ndarray, "f h"], Float64[np.ndarray, " h"], Float64[np.ndarray, " h"], float]:
-    """By the likelihood of what is right for every candidate and for every pair.
+    """One network, by the likelihood of the right answers for every candidate and for every pair.
 
-    Of each pair's candidates both count: whether each is right, and that a right one comes first.
+    The loss has two parts: each candidate is right or wrong, and a right one comes first in its pair.
     """
     x = torch.from_numpy(scaled).float()
     y = torch.from_numpy(np.concatenate([each.right for each in rows])).float()

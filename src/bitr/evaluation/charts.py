@@ -1,100 +1,235 @@
-"""The figures of an evaluation as SVG inside a page: in its colours, and without a plotting library."""
+"""Charts of evaluations: each is made once and drawn as a file (png, pdf, svg) or as SVG inside a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.evaluation.figures import BIN, COLORS, density, recall_steps
-from bitr.evaluation.metrics.chance import MEAN_DEG, chance_density, chance_recall
-from bitr.evaluation.ranking import spread
+from bitr.errors import InputError
+from bitr.evaluation.calibrate import Reliability
+from bitr.evaluation.metrics import CHANCE_MEAN, chance_density, chance_recall
+from bitr.files import whole_file
 from bitr.show.web import as_text
 
-WIDTH, HEIGHT = 440, 250
-LEFT, RIGHT, TOP, BOTTOM = 32, 14, 10, 40
-"""Around what is plotted."""
-DASHES = ("", "5 5", "2 6", "8 4 2 4")
-"""Curves that coincide, as those of a lawful model do, are all seen."""
+BIN = 7.5
+"""Degrees of a bin of the histogram."""
+DEGREES = np.linspace(0, 180, 181)
 MOST_STEPS = 501
-"""Of a curve: more would make the page heavy and add nothing to see."""
+"""Steps of a recall curve: more would make a page heavy and add nothing to see."""
+TOPS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 75.0, 100.0)
+"""Upper ends of an axis in percent, which five equal steps reach in round numbers."""
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""The palette of Okabe and Ito, which people with any colour vision can tell apart."""
+MARKERS = "osD^vP*X"
+"""One more than colours: fifty-six methods before two look alike."""
+DASHES = ((), (4, 4), (2, 6), (8, 4, 2, 4))
+"""Curves that coincide, as those of a lawful model do, are all seen: each shows in the gaps of the next."""
+SIZE, DPI = (3.5, 2.6), 300
+"""In inches: a column of a paper."""
+STYLE: Any = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.2,
+    "pdf.fonttype": 42,  # letters stay letters: sharp at any size, and journals ask for it
+    "svg.fonttype": "none",
+}
+CHANCE = {"color": "#777777", "linestyle": "--", "linewidth": 1.0}
+PAGE = (440, 250)
+"""Width and height of a chart inside a page."""
+LEFT, RIGHT, TOP, BOTTOM = 32, 14, 10, 40
+"""Margins of a chart inside a page."""
 
 Values = Float64[np.ndarray, " _"]
 
 
-def rotation_histogram(errors: Mapping[str, Values]) -> str:
-    """Share of the answered pairs in each bin of Δr, beside that of guessing."""
-    fine = np.linspace(0, 180, 181)
-    chance = 100 * BIN * chance_density(fine)
-    shares = {name: 100 * BIN * density(values)[0] for name, values in errors.items()}
-    top = _round_up(max([chance.max(), *(share.max() for share in shares.values())]))
-    edges = density(np.zeros(0))[1].repeat(2)
-    lines = [(edges, np.concatenate([[0.0], share.repeat(2), [0.0]])) for share in shares.values()]
-    names = [*shares, f"chance (mean {MEAN_DEG:.1f}°)"]
-    return _chart(
-        names, [*lines, (fine, chance)], top, f"% of pairs in each {BIN:g}°", "rotation error Δr (°)"
-    )
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points of one method; with ``bars``, half the length of an error bar at each."""
+
+    x: Values
+    y: Values
+    bars: Values | None = None
 
 
-def recall_curve(errors: Mapping[str, Values]) -> str:
-    """Share of all pairs whose Δr is below each threshold, beside that of guessing."""
-    fine = np.linspace(0, 180, 181)
-    lines = []
-    for values in errors.values():
-        degrees, share = (each[spread(len(each), MOST_STEPS)] for each in recall_steps(values))
-        lines.append((degrees.repeat(2)[1:], 100 * share.repeat(2)[:-1]))
-    lines.append((fine, 100 * chance_recall(fine)))
-    return _chart([*errors, "chance"], lines, 100, "% of pairs", "threshold on Δr (°)")
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Curves by the names of the methods, and one to compare them with."""
 
+    curves: Mapping[str, Curve]
+    level: Mapping[str, Curve]
+    """Chance, or perfect calibration: one curve at most, by its name."""
+    x_label: str
+    y_label: str
+    x_limits: tuple[float, float]
+    """The left end first."""
+    y_limits: tuple[float, float | None]
+    x_ticks: tuple[float, ...]
 
-def _chart(names: list[str], lines: list[tuple[Values, Values]], top: int, above: str, below: str) -> str:
-    """Curves over 0° to 180°; the last one is what guessing gives."""
-    kinds = [f"c{number % len(COLORS)}" for number in range(len(lines) - 1)] + ["chance"]
-    dashes = [DASHES[number % len(DASHES)] for number in range(len(lines) - 1)] + ["4 4"]
-    drawn = "".join(
-        f'<polyline class="line {kind}" stroke-dasharray="{dash}" points="{_points(x, y, top)}"/>'
-        for kind, dash, (x, y) in zip(kinds, dashes, lines, strict=True)
-    )
-    keys = "".join(
-        f'<li><svg class="key" viewBox="0 0 22 8" aria-hidden="true"><path class="line {kind}" '
-        f'stroke-dasharray="{dash}" d="M0 4h22"/></svg>{as_text(name)}</li>'
-        for kind, dash, name in zip(kinds, dashes, names, strict=True)
-    )
-    return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{above}, by {below}">'
-        f'{_grid(top)}{drawn}<text class="what" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 5}">{below}'
-        f'</text></svg><p class="above">{above}</p><ul class="keys">{keys}</ul>'
-    )
+    def write(self, path: Path, *, force: bool = False) -> None:
+        """Draw with matplotlib, in the format that the name says; the file appears at the end, whole."""
+        try:
+            from matplotlib import rc_context
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ModuleNotFoundError as error:
+            raise InputError(
+                f'{path}: figures need matplotlib, which is not installed: pip install "bitr[viz]"'
+            ) from error
+        if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+            raise InputError(
+                f"{path}: found a {path.suffix or 'name without a suffix'}, expected .png, .pdf or .svg"
+            )
+        with whole_file(path, force=force) as temporary, rc_context(STYLE):
+            figure = Figure(figsize=SIZE, layout="constrained")
+            FigureCanvasAgg(figure)
+            self.draw(figure.add_subplot())
+            figure.legend(loc="outside upper center", ncols=2)
+            figure.savefig(temporary, dpi=DPI)
 
+    def draw(self, axes: Any) -> None:
+        """Draw on the axes of a matplotlib figure."""
+        looks = zip(cycle(COLORS), cycle(DASHES), cycle(MARKERS))
+        for (name, curve), (color, dashes, marker) in zip(self.curves.items(), looks, strict=False):
+            if curve.bars is None:
+                line = (0, dashes) if dashes else "-"
+                axes.plot(curve.x, curve.y, color=color, linestyle=line, label=name)
+            else:
+                bars = {"capsize": 2, "elinewidth": 0.8, "markersize": 3.5}
+                axes.errorbar(curve.x, curve.y, curve.bars, color=color, marker=marker, label=name, **bars)
+        for name, curve in self.level.items():
+            axes.plot(curve.x, curve.y, **CHANCE, label=name)
+        axes.set(xlabel=self.x_label, ylabel=self.y_label, xticks=self.x_ticks)
+        top = self.y_limits[1]
+        axes.set(xlim=self.x_limits, ylim=(self.y_limits[0], None if top is None else 1.02 * top))
 
-def _grid(top: int) -> str:
-    """Lines across, with their numbers."""
-    parts = []
-    for degrees in range(0, 181, 30):
-        x, y = _place(float(degrees), 0.0, top)
-        parts.append(
-            f'<path class="grid" d="M{x} {y}V{TOP}"/><text class="what" x="{x}" y="{y + 15}">{degrees}</text>'
+    def to_svg(self) -> str:
+        """SVG inside a page, in the page's colours and without a plotting library."""
+        names, curves = [*self.curves, *self.level], [*self.curves.values(), *self.level.values()]
+        many = range(len(self.curves))
+        kinds = [f"c{number % len(COLORS)}" for number in many] + ["chance"] * len(self.level)
+        dashes = [DASHES[number % len(DASHES)] for number in many] + [(4, 4)] * len(self.level)
+        marks = [
+            f'class="line {kind}" stroke-dasharray="{" ".join(map(str, dash))}"'
+            for kind, dash in zip(kinds, dashes, strict=True)
+        ]
+        lines = "".join(
+            f'<polyline {mark} points="{self._places(curve)}"/>'
+            for mark, curve in zip(marks, curves, strict=True)
         )
-    for share in np.linspace(0, top, 6).tolist():
-        x, y = _place(0.0, share, top)
-        parts.append(
-            f'<path class="grid" d="M{x} {y}H{WIDTH - RIGHT}"/><text class="tick" x="{x - 5}" y="{y + 4}">'
-            f"{share:g}</text>"
+        keys = "".join(
+            f'<li><svg class="key" viewBox="0 0 22 8" aria-hidden="true"><path {mark} d="M0 4h22"/></svg>'
+            f"{as_text(name)}</li>"
+            for mark, name in zip(marks, names, strict=True)
         )
-    return "".join(parts)
+        (width, height), above, below = PAGE, self.y_label, self.x_label
+        return (
+            f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{above}, by {below}">'
+            f'{self._grid()}{lines}<text class="what" x="{(LEFT + width - RIGHT) / 2}" y="{height - 5}">'
+            f'{below}</text></svg><p class="above">{above}</p><ul class="keys">{keys}</ul>'
+        )
+
+    def _grid(self) -> str:
+        """Lines across, with their numbers."""
+        parts = []
+        for tick in self.x_ticks:
+            x, y = self._place(tick, 0.0)
+            parts.append(
+                f'<path class="grid" d="M{x} {y}V{TOP}"/>'
+                f'<text class="what" x="{x}" y="{y + 15}">{tick:g}</text>'
+            )
+        for tick in np.linspace(0, self.y_limits[1] or 1.0, 6).tolist():
+            x, y = self._place(self.x_limits[0], tick)
+            parts.append(
+                f'<path class="grid" d="M{x} {y}H{PAGE[0] - RIGHT}"/>'
+                f'<text class="tick" x="{x - 5}" y="{y + 4}">{tick:g}</text>'
+            )
+        return "".join(parts)
+
+    def _places(self, curve: Curve) -> str:
+        points = zip(curve.x.tolist(), curve.y.tolist(), strict=True)
+        return " ".join("{},{}".format(*self._place(*point)) for point in points)
+
+    def _place(self, x: float, y: float) -> tuple[float, float]:
+        (width, height), (left, right), top = PAGE, self.x_limits, self.y_limits[1] or 1.0
+        across = LEFT + (width - LEFT - RIGHT) * (x - left) / (right - left)
+        return round(across, 1), round(height - BOTTOM - (height - TOP - BOTTOM) * y / top, 1)
 
 
-def _points(x: Values, y: Values, top: int) -> str:
-    return " ".join("{},{}".format(*_place(*each, top)) for each in zip(x.tolist(), y.tolist(), strict=True))
+def rotation_histogram(errors: Mapping[str, Values]) -> Chart:
+    """Share of the answered pairs in each bin of Δr, beside that of guessing; failed pairs are left out."""
+    edges = np.arange(0, 180 + BIN, BIN)
+    curves = {}
+    for name, values in errors.items():
+        known = values[~np.isnan(values)]
+        share = 100 * np.histogram(known, edges)[0] / max(len(known), 1)
+        curves[name] = Curve(edges.repeat(2), np.concatenate([[0.0], share.repeat(2), [0.0]]))
+    chance = Curve(DEGREES, 100 * BIN * chance_density(DEGREES))
+    highest = max(curve.y.max() for curve in (chance, *curves.values()))
+    top = next(top for top in TOPS if top >= highest - 1e-9)
+    level = {f"chance (mean {CHANCE_MEAN:.1f}°)": chance}
+    return _over_degrees(curves, level, "rotation error Δr (°)", f"% of pairs in each {BIN:g}°", top)
 
 
-def _place(degrees: float, share: float, top: int) -> tuple[float, float]:
-    x = LEFT + (WIDTH - LEFT - RIGHT) * degrees / 180
-    y = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share / top
-    return round(x, 1), round(y, 1)
+def recall_curve(errors: Mapping[str, Values]) -> Chart:
+    """Share of all pairs whose Δr is below each threshold; failed pairs (NaN) are never below."""
+    curves = {}
+    for name, values in errors.items():
+        known = np.sort(values[~np.isnan(values)])
+        degrees = np.concatenate([[0.0], known, [180.0]])
+        share = np.concatenate([[0.0], np.arange(1, len(known) + 1), [len(known)]]) / len(values)
+        kept = spread(len(degrees), MOST_STEPS)
+        curves[name] = Curve(degrees[kept].repeat(2)[1:], 100 * share[kept].repeat(2)[:-1])
+    level = {"chance": Curve(DEGREES, 100 * chance_recall(DEGREES))}
+    return _over_degrees(curves, level, "threshold on Δr (°)", "recall (% of pairs)", 100.0)
 
 
-def _round_up(value: float) -> int:
-    """To a number that five equal steps reach in round ones."""
-    return next(top for top in (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100) if top >= value - 1e-9)
+def _over_degrees(
+    curves: Mapping[str, Curve], level: Mapping[str, Curve], x_label: str, y_label: str, top: float
+) -> Chart:
+    return Chart(curves, level, x_label, y_label, (0.0, 180.0), (0.0, top), tuple(DEGREES[::30].tolist()))
+
+
+def error_against_keep(curves: Mapping[str, Curve], label: str, chance: float | None = None) -> Chart:
+    """An error of several methods against the share of each cloud that is kept, easy on the left.
+
+    ``label`` names the error and its unit, as "rotation error Δr (°)"; ``chance`` draws a level.
+    """
+    keeps = np.unique(np.concatenate([curve.x for curve in curves.values()]))
+    margin = 0.05 * max(float(np.ptp(keeps)), 0.1)
+    limits = float(keeps[-1]) + margin, float(keeps[0]) - margin
+    level = {} if chance is None else {f"chance ({chance:.1f})": Curve(np.array(limits), np.full(2, chance))}
+    return Chart(curves, level, "keep ratio", label, limits, (0.0, None), tuple(keeps.tolist()))
+
+
+def reliability_diagram(found: Mapping[str, Reliability]) -> Chart:
+    """Share of right answers against confidence, bin by bin, with the standard error of each share."""
+    curves = {
+        f"{name} (ECE {each.expected_error:.3f})": Curve(
+            each.confidence, each.right, np.sqrt(each.right * (1 - each.right) / each.count)
+        )
+        for name, each in found.items()
+    }
+    level = {"calibrated": Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))}
+    ticks = tuple(np.linspace(0, 1, 6).tolist())
+    return Chart(curves, level, "confidence", "share of right poses", (0.0, 1.0), (0.0, 1.0), ticks)
+
+
+def spread(total: int, most: int) -> list[int]:
+    """At most so many of the numbers below ``total``, evenly spread, with both ends; an odd ``most`` has the
+    middle too."""
+    return sorted({round(place) for place in np.linspace(0, total - 1, min(most, total)).tolist()})

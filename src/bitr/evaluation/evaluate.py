@@ -1,11 +1,12 @@
-"""A method on many pairs: a score for each, and what they come to."""
+"""Evaluation of a method, or of a file of poses, on many pairs: a score for each pair, and a summary."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,145 @@ from jaxtyping import Float64
 
 from bitr.assembly.assemble import Assembly
 from bitr.data import AssemblyPair
+from bitr.data.poses import nearest_pose, pose_of_numbers
 from bitr.errors import InputError
+from bitr.evaluation import metrics
+from bitr.evaluation.calibrate import BINS, auroc, reliability
 from bitr.evaluation.method import Method, pose_of
-from bitr.evaluation.metrics import BENCHMARKS, Recall, part_accuracy, recall
-from bitr.evaluation.metrics.overlap import REGISTERED
-from bitr.evaluation.metrics.reliability import BINS, auroc, reliability
-from bitr.evaluation.score import ERRORS, Score, answered, failed
+from bitr.evaluation.metrics import BENCHMARKS, REGISTERED, Pose, Recall, part_accuracy, recall
+from bitr.io import as_points, even_draw
+from bitr.io.manifest import Row, distinct, read_rows
 
-Progress = Callable[[int, int], None]
-"""Is told how many of how many are done."""
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
 SURE, LOW = 0.9, 0.2
 """Confidences above which an answer is taken to be right, and below which it is not."""
 MATCH3D = f"3DMatch (RMSE {REGISTERED:g} m)"
+UNRELATED = "the pieces do not belong together"
+MOST_POINTS = 20_000
+"""Points of a cloud in metrics that compare clouds; on the surface of a mesh as many are drawn."""
+NUMBERS = tuple(f"m{i}{j}" for i in range(4) for j in range(4))
+"""Columns of a csv file with a number in each cell, row by row: m03 is the translation along x."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of pairs that are done and their total."""
+
+
+def evaluate(method: Method, pairs: Sequence[AssemblyPair], progress: Progress | None = None) -> Evaluation:
+    """Score the method on every pair. A pair that it refuses with an InputError counts as failed.
+
+    Errors are in the unit of each pair; ``seconds`` are of the method alone.
+    """
+    scores = []
+    for pair in pairs:
+        scores.append(_solve(method, pair))
+        if progress is not None:
+            progress(len(scores), len(pairs))
+    if not scores:
+        raise InputError(f"{method.name}: no pairs to evaluate on, expected at least one")
+    return Evaluation(method.name, tuple(scores))
+
+
+def _solve(method: Method, pair: AssemblyPair) -> Score:
+    start = time.perf_counter()
+    try:
+        answer = method.solve(pair)
+        confidence = answer.confidence if isinstance(answer, Assembly) else None
+        return score_of(pair, pose_of(answer), time.perf_counter() - start, confidence)
+    except InputError as error:
+        return _failed(pair, str(error), time.perf_counter() - start)
+
+
+# The score of one pair
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors of a pose against the nearest right answer; lengths in the unit of the pair."""
+
+    rotation_error_deg: float
+    translation_error: float
+    displacement: float
+    part_chamfer: float
+    shape_chamfer: float
+    add_s: float
+    registration_rmse: float | None
+    """Only for pairs in metres whose pieces overlap."""
+
+
+ERRORS = tuple(Errors.__dataclass_fields__)
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """One row of an evaluation: the answer and its errors, or the reason why there is none."""
+
+    id: str
+    unit: str
+    seconds: float | None
+    """Time of the answer; None where nobody measured it."""
+    transformation: Pose | None
+    errors: Errors | None
+    failure: str | None
+    """The reason why there is no answer; None where there is one."""
+    right: bool = False
+    """True for a pose within 15° and a tenth of the assembled shape's radius of a right one."""
+    confidence: float | None = None
+    """The method's own, where it has one."""
+
+    @property
+    def scene(self) -> str:
+        """The part of the id before the last slash: the place that a pair of scans is from."""
+        return self.id.rpartition("/")[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "transformation": None if self.transformation is None else self.transformation.tolist(),
+            **(dict.fromkeys(ERRORS) if self.errors is None else asdict(self.errors)),
+            "right": self.right,
+            "confidence": self.confidence,
+            "seconds": self.seconds,
+            "failure": self.failure,
+        }
+
+
+def score_of(pair: AssemblyPair, pose: Pose, seconds: float | None, confidence: float | None = None) -> Score:
+    """The score of an answer; one that is no rigid motion raises. Unrelated pieces have no right answer."""
+    pose = nearest_pose(pose, pair.id)
+    if not pair.related:
+        return Score(pair.id, pair.unit, seconds, pose, None, UNRELATED, False, confidence)
+    errors, right = errors_of(pair, pose), metrics.is_right(pair, pose)
+    return Score(pair.id, pair.unit, seconds, pose, errors, None, right, confidence)
+
+
+def _failed(pair: AssemblyPair, reason: str, seconds: float | None) -> Score:
+    return Score(pair.id, pair.unit, seconds, None, None, reason)
+
+
+def errors_of(pair: AssemblyPair, pose: Pose) -> Errors:
+    """All errors of a pose; where the pair has symmetries, against the right answer nearest to it."""
+    all_x, all_y = (as_points(side, MOST_POINTS, seed=0).points for side in (pair.source, pair.reference))
+    x, y = (points[even_draw(len(points), MOST_POINTS, seed=0)] for points in (all_x, all_y))
+    truth = metrics.nearest_truth(pose, metrics.truths_of(pair), all_x, all_y, pair.axis)
+    shared = metrics.overlap(x, y, truth) if pair.unit == "m" else np.zeros((0, 3))
+    rmse = metrics.registration_rmse(pose, truth, metrics.information_matrix(shared)) if len(shared) else None
+    return Errors(
+        rotation_error_deg=metrics.rotation_error_deg(pose, truth),
+        translation_error=metrics.translation_error(pose, truth),
+        displacement=metrics.displacement(pose, truth, all_x, all_y),
+        part_chamfer=metrics.part_chamfer(pose, truth, x),
+        shape_chamfer=metrics.shape_chamfer(pose, truth, x, y),
+        add_s=metrics.add_s(pose, truth, x),
+        registration_rmse=rmse,
+    )
+
+
+# The scores of a data set
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the pairs that were answered."""
+    """Statistics over the pairs that were answered."""
 
     mean: float
     std: float
@@ -39,9 +161,18 @@ class Summary:
     quantiles: dict[str, float]
 
 
+def summary(values: Float64[np.ndarray, " n"]) -> Summary | None:
+    """Statistics of the values that are not NaN; None where there are none."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    quantiles = {f"{q:g}": float(np.quantile(known, q)) for q in QUANTILES}
+    return Summary(float(known.mean()), float(known.std()), float(np.median(known)), quantiles)
+
+
 @dataclass(frozen=True)
 class Trust:
-    """What confidences are worth."""
+    """Quality of the confidences."""
 
     mean: float
     error: float | None
@@ -78,11 +209,11 @@ class Evaluation:
 
     @property
     def right(self) -> float | None:
-        """Share of all pairs."""
+        """Share of all pairs that are right."""
         return float(np.mean([score.right for score in self.scores])) if self.scores else None
 
     def within(self, degrees: float) -> float | None:
-        """Share of all pairs that are right and turned by no more."""
+        """Share of all pairs that are right and have a Δr of at most so many degrees."""
         if not self.scores:
             return None
         near = self.values("rotation_error_deg") <= degrees
@@ -90,7 +221,7 @@ class Evaluation:
 
     @property
     def trust(self) -> Trust | None:
-        """How far the confidences mean what they say; None where there are none."""
+        """Quality of the confidences; None where there are none."""
         known = [score for score in self.scores if score.confidence is not None]
         if not known:
             return None
@@ -107,12 +238,12 @@ class Evaluation:
 
     @property
     def seconds(self) -> Summary | None:
-        """Of all pairs, failed ones too."""
+        """Time of all pairs, failed ones too."""
         return summary(np.array([np.nan if s.seconds is None else s.seconds for s in self.scores]))
 
     @property
     def unit(self) -> str | None:
-        """Of the lengths; None where pairs differ."""
+        """Unit of the lengths; None where pairs differ."""
         units = {score.unit for score in self.scores}
         return units.pop() if len(units) == 1 else None
 
@@ -123,7 +254,7 @@ class Evaluation:
 
     @property
     def recalls(self) -> dict[str, Recall]:
-        """By the benchmarks whose unit is that of the pairs; 3DMatch's where all pairs overlap."""
+        """Recalls of the benchmarks in the unit of the pairs; 3DMatch's where all pairs overlap."""
         degrees, lengths = self.values("rotation_error_deg"), self.values("translation_error")
         found = {
             benchmark.label: recall(benchmark.accepts(degrees, lengths), degrees, lengths)
@@ -153,39 +284,96 @@ class Evaluation:
         }
 
     def to_json(self) -> str:
-        """One JSON object in one line, plain ASCII; what is not known is null."""
+        """One JSON object in one line, plain ASCII; unknown values are null."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
 
-def evaluate(method: Method, pairs: Sequence[AssemblyPair], progress: Progress | None = None) -> Evaluation:
-    """Give every pair its score. A pair that the method refuses with an InputError is counted as failed.
+# Poses of any method, from a file
 
-    Errors are in the unit of each pair; ``seconds`` are of the method alone.
-    """
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The answer of a file to one pair, and its place in the file."""
+
+    id: str
+    at: str
+    transformation: Pose | None
+    """None where the file says that there is no answer."""
+    reason: str
+    seconds: float | None
+
+
+def evaluate_predictions(
+    path: Path, pairs: Sequence[AssemblyPair], progress: Progress | None = None
+) -> Evaluation:
+    """The scores of a file's poses; pairs without a row, and rows without a pair, raise."""
+    found = read_predictions(path)
     scores = []
     for pair in pairs:
-        scores.append(_score(method, pair))
+        row = found.get(pair.id)
+        if row is None:
+            raise InputError(f"{path}: no row for the pair {pair.id}, expected one for each of {len(pairs)}")
+        scores.append(
+            _failed(pair, row.reason, row.seconds)
+            if row.transformation is None
+            else score_of(pair, row.transformation, row.seconds)
+        )
         if progress is not None:
             progress(len(scores), len(pairs))
-    if not scores:
-        raise InputError(f"{method.name}: no pairs to evaluate on, expected at least one")
-    return Evaluation(method.name, tuple(scores))
+    known = {score.id for score in scores}
+    for row in found.values():
+        if row.id not in known:
+            raise InputError(f"{row.at}: the id {row.id} is none of the {len(pairs)} pairs of the data set")
+    return Evaluation(path.stem, tuple(scores))
 
 
-def _score(method: Method, pair: AssemblyPair) -> Score:
-    start = time.perf_counter()
+def read_predictions(path: Path) -> Mapping[str, Prediction]:
+    """The predictions of a .jsonl or .csv file by id; a bad row, or an id that comes twice, raises.
+
+    Each row has ``id`` and ``transformation``: nested lists or 16 numbers, ``ref_from_src``. A csv file may
+    instead have a column for each number, m00 to m33. The table that ``bitr assemble`` writes for a batch is
+    such a file; the only other columns that count are error and seconds. A row whose transformation is null
+    or empty says that the method gave no answer.
+    """
+    wide = path.suffix.lower() == ".csv" and _has_column(path, NUMBERS[0])
+    needed = ("id", *NUMBERS) if wide else ("id", "transformation")
+    rows = read_rows(path, needed, None)
+    found = distinct((row.at, row.name("id"), _prediction(row, wide)) for row in rows)
+    return {prediction.id: prediction for prediction in found}
+
+
+def _has_column(path: Path, name: str) -> bool:
     try:
-        answer = method.solve(pair)
-        confidence = answer.confidence if isinstance(answer, Assembly) else None
-        return answered(pair, pose_of(answer), time.perf_counter() - start, confidence)
-    except InputError as error:
-        return failed(pair, str(error), time.perf_counter() - start)
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+            return name in (cell.strip() for cell in file.readline().split(","))
+    except OSError:
+        return False  # read_rows says what is wrong
 
 
-def summary(values: Float64[np.ndarray, " n"]) -> Summary | None:
-    """Of the values that are numbers; None where there are none."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+def _prediction(row: Row, wide: bool) -> Prediction:
+    reason, seconds = row.values.get("error"), row.values.get("seconds")
+    return Prediction(
+        id=row.name("id"),
+        at=row.at,
+        transformation=_pose(row, wide),
+        reason=reason if isinstance(reason, str) and reason else "the file has no answer",
+        seconds=None if seconds is None else _seconds(row, seconds),
+    )
+
+
+def _pose(row: Row, wide: bool) -> Pose | None:
+    cells = [row.values.get(name) for name in NUMBERS] if wide else [row.values.get("transformation")]
+    if all(cell is None for cell in cells):
         return None
-    quantiles = {f"{q:g}": float(np.quantile(known, q)) for q in QUANTILES}
-    return Summary(float(known.mean()), float(known.std()), float(np.median(known)), quantiles)
+    # nested lists are flattened, and the reader of numbers reports anything else
+    return pose_of_numbers(" ".join(map(str, cells)).replace("[", " ").replace("]", " "), row.at)
+
+
+def _seconds(row: Row, value: object) -> float:
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = np.nan
+    if not 0 <= found < np.inf:
+        raise InputError(f"{row.at}: found seconds = {value!r:.40}, expected a number from 0")
+    return found

@@ -1,9 +1,9 @@
-"""What is compared in a table: anything that turns a pair into a pose."""
+"""Methods: anything that turns a pair into a pose, alone, refined, or on changed pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
@@ -11,9 +11,19 @@ from jaxtyping import Float64
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.data import AssemblyPair
+from bitr.data.poses import inverse, move_points, random_pose
+from bitr.data.transforms import both, move
+from bitr.evaluation.metrics import Pose
+from bitr.io import Geometry, as_points
 from bitr.model import BITR, FrozenBITR
+from bitr.refine import REFINEMENTS
+from bitr.testing import Laws, as_rigid, pose_gap
 
-Pose = Float64[np.ndarray, "4 4"]
+MESH_POINTS = 2000
+"""Points that a refinement sees of a mesh; of a cloud it sees all."""
+FACTOR = 2.0
+"""Factor of the scaled test, as in the paper."""
+
 Solve = Callable[[AssemblyPair], "Pose | Assembly"]
 """The pose ``ref_from_src`` of a pair, or an answer with a confidence. Only a bound may look at the pair's
 own ``ref_from_src``."""
@@ -21,7 +31,7 @@ own ``ref_from_src``."""
 
 @dataclass(frozen=True)
 class Method:
-    """A way to assemble, and what the tables call it."""
+    """A way to assemble pairs, and its name in tables."""
 
     name: str
     solve: Solve
@@ -35,7 +45,7 @@ def pose_of(answer: Pose | Assembly) -> Pose:
 
 
 def engine(network: Network, settings: Settings | None = None, name: str = "") -> Method:
-    """What ``bitr assemble`` answers, with these weights and settings."""
+    """The answer of ``bitr assemble`` with these weights and settings."""
     chosen = settings or Settings()
     return Method(
         name or network.name,
@@ -44,7 +54,7 @@ def engine(network: Network, settings: Settings | None = None, name: str = "") -
 
 
 def model_alone(model: BITR, points: int | None, name: str = "BITR") -> Method:
-    """What ``bitr assemble --fast`` answers: one forward pass of the model."""
+    """The answer of ``bitr assemble --fast``: one forward pass of the model."""
     return engine(Network(_frozen(model), name, points), Settings(fast=True))
 
 
@@ -55,3 +65,116 @@ def network_of(model: BITR, points: int | None, joints: tuple[str, ...], name: s
 
 def _frozen(model: BITR) -> BITR:
     return model if isinstance(model, FrozenBITR) else FrozenBITR(model.double())
+
+
+def refined(method: Method, name: str) -> Method:
+    """The method followed by the refinement of that name."""
+    refine = REFINEMENTS[name]
+
+    def solve(pair: AssemblyPair) -> Pose:
+        x, y = (as_points(side, MESH_POINTS, seed=0).points for side in (pair.source, pair.reference))
+        return refine(x, y, method.pose(pair)).pose
+
+    return Method(f"{method.name} + {name.upper() if name in ('icp', 'ot') else name}", solve)
+
+
+# The tests of Sec. 6.2: a pair as it is, swapped, scaled and moved. A lawful method answers alike.
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbed:
+    """A changed pair, with its changed answer, and the way back."""
+
+    pair: AssemblyPair
+    original_pose: Callable[[Pose], Pose]
+    """Takes a pose of the changed pair to the pose that it means for the original one."""
+
+
+Perturbation = Callable[[AssemblyPair, np.random.Generator], Perturbed]
+
+
+def original(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
+    """(X, Y)."""
+    return Perturbed(pair, lambda pose: pose)
+
+
+def swapped(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
+    """(Y, X), whose answer is g⁻¹ and whose symmetries are g s⁻¹ g⁻¹."""
+    back = inverse(pair.ref_from_src)
+    symmetry = None if pair.symmetry is None else pair.ref_from_src @ inverse(pair.symmetry) @ back
+    axis = None if pair.axis is None else move_points(pair.ref_from_src, pair.axis)
+    changed = replace(
+        pair, source=pair.reference, reference=pair.source, ref_from_src=back, symmetry=symmetry, axis=axis
+    )
+    return Perturbed(changed, inverse)
+
+
+def scaled(pair: AssemblyPair, rng: np.random.Generator, factor: float = FACTOR) -> Perturbed:
+    """(cX, cY), whose answer is (r, c t)."""
+
+    def larger(geometry: Geometry) -> Geometry:
+        return replace(geometry, points=factor * geometry.points)
+
+    symmetry = None if pair.symmetry is None else _in_unit(pair.symmetry, factor)
+    axis = None if pair.axis is None else factor * pair.axis
+    truth = _in_unit(pair.ref_from_src, factor)
+    changed = replace(both(pair, larger), ref_from_src=truth, symmetry=symmetry, axis=axis)
+    return Perturbed(changed, lambda pose: _in_unit(pose, 1 / factor))
+
+
+def moved(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
+    """(g₁X, g₂Y), whose answer is g₂ g g₁⁻¹, for random motions by about the pieces' own size."""
+    size = float(max(side.points.std(0).max() for side in (pair.source, pair.reference)))
+    g1, g2 = random_pose(rng, size), random_pose(rng, size)
+    return Perturbed(move(pair, g1, g2), lambda pose: inverse(g2) @ pose @ g1)
+
+
+def _in_unit(pose: Float64[np.ndarray, "*s 4 4"], factor: float) -> Float64[np.ndarray, "*s 4 4"]:
+    """The same motion in a unit of length that is ``factor`` times smaller: (r, factor·t)."""
+    found = pose.copy()
+    found[..., :3, 3] *= factor
+    return found
+
+
+PERTURBATIONS: dict[str, Perturbation] = {
+    "original": original,
+    "swapped": swapped,
+    "scaled": scaled,
+    "moved": moved,
+}
+
+
+def under(method: Method, test: str, rng: np.random.Generator) -> Method:
+    """The method on perturbed pairs: it sees the changed pair and its answer is brought back.
+
+    So every error is in the original's units and frame, the same in all tests for a lawful method; Δt, too,
+    although it depends on where the origins are.
+    """
+
+    def solve(pair: AssemblyPair) -> Pose | Assembly:
+        changed = PERTURBATIONS[test](pair, rng)
+        answer = method.solve(changed.pair)
+        back = changed.original_pose(pose_of(answer))
+        return replace(answer, transformation=back) if isinstance(answer, Assembly) else back
+
+    return Method(f"{method.name}, {test}", solve)
+
+
+def law_errors_on(method: Method, pair: AssemblyPair, pose: Pose, rng: np.random.Generator) -> Laws:
+    """Δ_bi, Δ_swap and Δ_scale, one trial each, as ``bitr.testing.pose_gap`` measures them.
+
+    The pair is moved, swapped and scaled, and each answer is brought back to the pair as it was, where a
+    lawful method gives ``pose``, its answer to the pair itself. Three calls of the method.
+    """
+    plain = as_rigid(pose)
+    gaps = {
+        test: pose_gap(as_rigid(under(method, test, rng).pose(pair)), plain, pair.source.points)
+        for test in ("moved", "swapped", "scaled")
+    }
+    return Laws(bi=gaps["moved"], swap=gaps["swapped"], scale=gaps["scaled"])
+
+
+def law_row(laws: Laws) -> tuple[str, str]:
+    """Name and value of the law errors, for people."""
+    found = (f"Δ_{name} {f'{error:.0e}' if error else '0'}" for name, error in asdict(laws).items())
+    return "law errors", f"{', '.join(found)}; one trial each"

@@ -1,4 +1,4 @@
-"""Evaluations side by side, each on several samplings: as JSON and as a table."""
+"""Evaluations side by side, each on several samplings: as JSON, as a table, and from best to worst pair."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bitr.evaluation.evaluate import LOW, SURE, Evaluation
-from bitr.evaluation.metrics import BENCHMARKS, chance
-from bitr.evaluation.score import ERRORS
+from bitr.evaluation import metrics
+from bitr.evaluation.evaluate import ERRORS, LOW, SURE, Evaluation, Score
 
 NONE = "–"
 
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper prints, as it prints it: "8.4 (0.9)"; empty where it says nothing."""
+    """Figures of a paper as it prints them, "8.4 (0.9)"; empty where it says nothing."""
 
     rotation: str = ""
     translation: str = ""
@@ -26,15 +25,15 @@ class Published:
 
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """One method on the same data set, sampled anew each time; without samplings, why there are none."""
+    """One method on one data set that is sampled anew each time; ``made`` says why a row has no samplings."""
 
     name: str
     samplings: tuple[Evaluation, ...]
     made: str = ""
-    """On which data and by which training the figures came about, or why there are none."""
+    """The data and the training behind the figures, or why there are none."""
     published: Published | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Further columns: shares of the pairs, by what is counted."""
+    """Further columns: shares of the pairs, by their names."""
 
     @property
     def pooled(self) -> Evaluation:
@@ -63,25 +62,24 @@ class Repeated:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What was measured, and how."""
+    """The rows of an evaluation, and its settings."""
 
     settings: Mapping[str, Any]
     rows: tuple[Repeated, ...]
 
     def to_json(self) -> str:
-        """One JSON object in one line, plain ASCII; what is not known is null."""
-        level = {"mean": chance.MEAN_DEG, "std": chance.STD_DEG, "median": chance.chance_quantile(0.5)}
-        found = {
-            **self.settings,
-            "chance": {"rotation_error_deg": level},
-            "rows": [row.to_dict() for row in self.rows],
-        }
-        return json.dumps(found, allow_nan=False)
+        """One JSON object in one line, plain ASCII; unknown values are null."""
+        rows = [row.to_dict() for row in self.rows]
+        return json.dumps({**self.settings, "chance": metrics.chance_level(), "rows": rows}, allow_nan=False)
 
     def to_markdown(self) -> str:
-        """The settings, the table and what its cells mean."""
-        told = ", ".join(f"{key} {value}" for key, value in self.settings.items() if value is not None)
-        return f"{told}\n\n{table(self.rows)}\n\n{NOTES}\n"
+        """The settings, the table and the meaning of its cells."""
+        return f"{as_line(self.settings)}\n\n{table(self.rows)}\n\n{NOTES}\n"
+
+
+def as_line(settings: Mapping[str, Any]) -> str:
+    """The settings that are set, in one line."""
+    return ", ".join(f"{key} {value}" for key, value in settings.items() if value is not None)
 
 
 NOTES = (
@@ -96,15 +94,12 @@ NOTES = (
 def table(rows: Sequence[Repeated]) -> str:
     """Markdown: a row for each method, the chance level below them, and only columns that say something."""
     found = [[head, "---", *cells, guess] for head, cells, guess in columns(rows)]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in zip(*found, strict=True))
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    lines = ([cell.replace("|", "\\|") for cell in line] for line in zip(*found, strict=True))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
-    """Of each column the head, the cells and what guessing gives."""
+    """The head, the cells and the chance level of each column."""
     pooled = [row.pooled for row in rows]
     units = {each.unit for each in pooled if each.scores}
     unit = f" ({units.pop()})" if len(units) == 1 and any(units) else ""
@@ -115,11 +110,11 @@ def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
         yield "data and training", [row.made or NONE for row in rows], NONE
     yield "pairs", [_pairs(row) for row in rows], NONE
     yield "failed", [str(each.failed) if each.scores else NONE for each in pooled], NONE
-    level = f"{chance.MEAN_DEG:.1f} ± {chance.STD_DEG:.1f}"
+    level = f"{metrics.CHANCE_MEAN:.1f} ± {metrics.CHANCE_STD:.1f}"
     yield "Δr (°)", [_error(row, "rotation_error_deg", ".1f") for row in rows], level
     if any(each.rotation for each in printed):
         yield "paper Δr (°)", [each.rotation or NONE for each in printed], NONE
-    yield "median Δr (°)", [_median(each) for each in pooled], f"{chance.chance_quantile(0.5):.1f}"
+    yield "median Δr (°)", [_median(each) for each in pooled], f"{metrics.chance_quantile(0.5):.1f}"
     yield "right", [_share(each.right) for each in pooled], NONE
     yield "within 5°", [_share(each.within(5.0)) for each in pooled], NONE
     if any(each.trust is not None for each in pooled):
@@ -181,6 +176,32 @@ def _recall(evaluation: Evaluation, name: str) -> str:
 
 
 def _chance_recall(name: str) -> str:
-    """By the rotation alone; that the translation must be right too makes it rarer still."""
-    degrees = {benchmark.label: benchmark.degrees for benchmark in BENCHMARKS}.get(name)
-    return NONE if degrees is None else f"< {max(float(chance.chance_recall(degrees)), 0.001):.1%}"
+    """An upper bound, by the rotation alone: a right translation makes it rarer still."""
+    degrees = {benchmark.label: benchmark.degrees for benchmark in metrics.BENCHMARKS}.get(name)
+    return NONE if degrees is None else f"< {max(float(metrics.chance_recall(degrees)), 0.001):.1%}"
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """A pair by its sampling and its number in it, and its score."""
+
+    sampling: int
+    number: int
+    score: Score
+    name: str
+    """The pair's id and, where there are several, its sampling."""
+
+
+def ranked(row: Repeated) -> tuple[Ranked, ...]:
+    """All pairs of all samplings, the smallest rotation error first; last, those without an answer."""
+    several = len(row.samplings) > 1
+    found = [
+        Ranked(sampling, number, score, score.id + (f", sampling {sampling + 1}" if several else ""))
+        for sampling, evaluation in enumerate(row.samplings)
+        for number, score in enumerate(evaluation.scores)
+    ]
+    return tuple(sorted(found, key=_rotation_error))
+
+
+def _rotation_error(pair: Ranked) -> float:
+    return np.inf if pair.score.errors is None else pair.score.errors.rotation_error_deg

@@ -22,10 +22,9 @@ from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geom
 from bitr.assembly.network import Network
 from bitr.data import AssemblyPair
 from bitr.evaluation import charts
-from bitr.evaluation.laws import as_row, law_errors_on
-from bitr.evaluation.method import Method
-from bitr.evaluation.ranking import Ranked, spread
-from bitr.evaluation.report import NONE, NOTES, Report, columns
+from bitr.evaluation.charts import spread
+from bitr.evaluation.method import Method, law_errors_on, law_row
+from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns
 from bitr.files import whole_file
 from bitr.io import Geometry
 from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage
@@ -100,8 +99,8 @@ def render_evaluation(
         "title": title,
         "table": list(zip(*table, strict=True)),
         "notes": NOTES,
-        "histogram": Markup(charts.rotation_histogram(errors)),
-        "recall": Markup(charts.recall_curve(errors)),
+        "histogram": Markup(charts.rotation_histogram(errors).to_svg()),
+        "recall": Markup(charts.recall_curve(errors).to_svg()),
         "settings": [(name, str(value)) for name, value in report.settings.items() if value is not None],
         "listed": f"{some}{len(pairs):,}",
         "rows": [_list_pair(place, pairs[place]) for place in listed],
@@ -201,7 +200,7 @@ def report_rows(
     pair = AssemblyPair(source, reference, np.eye(4), "pair")  # its own answer is not used
     rng = np.random.default_rng(settings.seed)
     laws = law_errors_on(Method(network.name, solve), pair, assembly.transformation, rng)
-    return [as_row(laws), *rows]
+    return [law_row(laws), *rows]
 
 
 def _describe_pose(pose: Pose) -> dict[str, Any]:

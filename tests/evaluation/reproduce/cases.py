@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bitr.evaluation.reproduce import Budget, Plan, Result, experiment
+from bitr.evaluation.reproduce import Budget, Plan, Result, experiment, run
 
 SMALL = (
     "model.num_layers=1",
@@ -28,9 +28,8 @@ def plan(out: Path, **changes: Any) -> Plan:
 
 
 def result(name: str, settings: Plan) -> Result:
-    """What an experiment finds, without the time that its pictures take."""
-    chosen = experiment(name)
-    return chosen.run(chosen, settings)
+    """The result of an experiment, without the time that its pictures take."""
+    return run(experiment(name), settings)
 
 
 @pytest.fixture

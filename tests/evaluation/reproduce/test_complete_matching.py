@@ -6,9 +6,8 @@ import torch
 
 from bitr.data.bunny import stand_in
 from bitr.errors import InputError
-from bitr.evaluation.reproduce import complete_matching
-from bitr.evaluation.reproduce.complete_matching import disturbed
-from bitr.evaluation.reproduce.untrained import median, median_u_bitr, u_bitr
+from bitr.evaluation.reproduce import complete_matching, experiment
+from bitr.evaluation.reproduce.complete_matching import disturbed, median, median_u_bitr, u_bitr
 from bitr.groups import Rigid, rotation_angle
 from bitr.model import BITRConfig
 from tests.evaluation.reproduce.cases import plan, result
@@ -49,7 +48,7 @@ def test_the_papers_figures_and_what_is_not_the_papers_are_said(found):
 
 def test_pairs_differ_in_what_they_are_named_for():
     same, resampled, noisy, cropped = (
-        disturbed(stand_in(), how, 0)[0] for how in complete_matching.DISTURBED
+        disturbed(stand_in(), how, 0)[0] for how in experiment("complete-matching").disturbed
     )
     for pair, gap in ((same, 0.0), (noisy, 0.01 * np.sqrt(6))):
         moved = pair.source.points @ pair.ref_from_src[:3, :3].T + pair.ref_from_src[:3, 3]

@@ -1,9 +1,7 @@
-"""The paper's tables and figures again: data, training, tests, and the paper's figures beside ours."""
+"""The paper's tables and figures again: ``experiments.toml`` lists them, and one runner makes them all."""
 
-from bitr.evaluation.reproduce.budget import Budget
-from bitr.evaluation.reproduce.experiment import Experiment
-from bitr.evaluation.reproduce.paper import EXPERIMENTS, experiment
-from bitr.evaluation.reproduce.plan import Plan
+from bitr.evaluation.reproduce.plan import EXPERIMENTS, Budget, Experiment, Plan, experiment
 from bitr.evaluation.reproduce.result import Result
+from bitr.evaluation.reproduce.runner import run, run_all, run_one
 
-__all__ = ["EXPERIMENTS", "Budget", "Experiment", "Plan", "Result", "experiment"]
+__all__ = ["EXPERIMENTS", "Budget", "Experiment", "Plan", "Result", "experiment", "run", "run_all", "run_one"]

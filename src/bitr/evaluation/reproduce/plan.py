@@ -1,49 +1,185 @@
-"""How an experiment is to be run: what the command's options say."""
+"""Experiments and the plan to run them: options, the weights, and the steps that fit into a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import logging
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from bitr.data import AssemblyPair, data_root, dataset, info
+from bitr.data.storage import find_below
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import Progress
-from bitr.evaluation.reproduce.budget import Budget
-from bitr.settings import from_file
-from bitr.training import TrainConfig
+from bitr.evaluation.report import Published
+from bitr.model import BITR
+from bitr.model.checkpoint import card_of, load
+from bitr.settings import from_file, read_toml
+from bitr.training import Kind, TrainConfig, train
 from bitr.training.config import config_file
-from bitr.training.log import Listener, Silent
+from bitr.training.curves import draw_curves
+from bitr.training.log import Listener, Record, Silent
+from bitr.training.source import Source, reseeded, sources
 
-Baselines = Literal["none", "classical", "all"]
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 DECIDED = ("data.name", "data.stand_in", "data.root", "run.seed")
 """Settings of a training config that follow from the experiment and the plan."""
 FREELY = 600.0
-"""Seconds; with a longer budget learned baselines are trained too, unless it is said otherwise."""
+"""Seconds of budget beyond which learned baselines are trained by default."""
+PROBE, SETTLED = 12, 6
+"""Steps that are timed, and how many of the last of them count: the first ones find pairs made ahead."""
+SHORT = 20
+"""Steps of an epoch up to which a whole one comes first: some data sets compute much once for each pair."""
+TIMED = 8
+"""Pairs of a longer epoch that are made twice, to see how much of the work is done only once."""
+VALIDATIONS = 10
+"""Validations of a run whose steps are chosen here."""
+USED = 0.95
+"""Share of the time that is planned for: machines are not equally fast all the time."""
+STAND_INS = {
+    "bunny-stand-in": ("", "stand-in: a generated shape, not the bunny"),
+    "airplane": ("airplane/*.npz", "airplanes of other collections, not ShapeNet's"),
+    "car-motorbike": ("vehicles/*.npz", "vehicles of other collections, not ShapeNet's"),
+    "winebottle": ("breaking_bad/*.npz", "wine bottles of Breaking Bad, in two pieces; others to train with"),
+    "indoor": ("indoor_3dmatch/*", "RedKitchen of 7Scenes, rooms of SUN3D to train with"),
+    "outdoor": ("outdoor_lidar/*", "KITTI's street scans, not ASL's"),
+    "mug-hanging": ("", "scenes simulated here"),
+    "bowl-placing": ("", "scenes simulated here"),
+    "shapes": ("", "not in the paper"),
+}
+"""Data that is not the paper's: a pattern of its files, if any, and its description in tables."""
+
+log = logging.getLogger("bitr")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One table of an experiment: a data set, by the name that ``bitr.data.dataset`` knows."""
+
+    data: str
+    keep: float | None = None
+    """The share of each cloud that is kept, where the tables differ in it."""
+    disturbed: str | None = None
+    """The change of the second of two equal shapes, where the tables differ in it."""
+
+    @property
+    def title(self) -> str:
+        if self.keep is not None:
+            return f"{self.data.partition(':')[0]}, keep {self.keep:g}"
+        return self.disturbed or self.data
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of the paper; ``experiments.toml`` explains the fields."""
+
+    name: str
+    title: str
+    section: str
+    data: tuple[str, ...]
+    keeps: tuple[float, ...] = ()
+    disturbed: tuple[str, ...] = ()
+    weights: str | None = None
+    most: int | None = None
+    tests: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    laws: bool = False
+    refinements: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
+    simulated: bool = False
+    published: Mapping[str, Published] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        kept = [Case(f"{name}:{keep:g}", keep) for name in self.data for keep in self.keeps]
+        disturbed = [Case(name, disturbed=how) for name in self.data for how in self.disturbed]
+        return tuple(kept or disturbed or map(Case, self.data))
+
+    def published_in(self, title: str) -> dict[str, Published]:
+        """The paper's figures for the rows of one table."""
+        parts = ((name.rpartition(": "), figures) for name, figures in self.published.items())
+        return {name: figures for (where, _, name), figures in parts if where in ("", title)}
+
+
+def _read_experiments() -> dict[str, Experiment]:
+    tables = read_toml(Path(__file__).with_name("experiments.toml"))
+    found = {}
+    for name, table in tables.items():
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+        }
+        values["published"] = {row: Published(*each) for row, each in table.get("published", {}).items()}
+        found[name] = Experiment(name, **values)
+    return found
+
+
+EXPERIMENTS = _read_experiments()
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in EXPERIMENTS:
+        near = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"{name}: no such experiment, expected all or one of {', '.join(EXPERIMENTS)}{hint}")
+    return EXPERIMENTS[name]
+
+
+# Options
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The time that training may take; ``full`` stands for the steps of the configs, however long."""
+
+    text: str
+    seconds: float | None
+
+    @classmethod
+    def of(cls, text: str) -> Budget:
+        """From "90s", "10m", "1.5h" or "full"."""
+        if text == "full":
+            return cls(text, None)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+        if found is None or not float(found[1]):
+            raise InputError(f"--budget {text}: expected a time as 90s, 10m or 1h, or full")
+        return cls(text, float(found[1]) * UNITS[found[2]])
+
+    def shared(self, parts: int) -> float | None:
+        """Seconds for each of several runs."""
+        return None if self.seconds is None else self.seconds / parts
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is common to all experiments of a call."""
+    """The options common to all experiments of a call."""
 
     out: Path
     """Each experiment has a folder in it, and goes on where an earlier call left it."""
     budget: Budget = field(default_factory=lambda: Budget.of("10m"))
-    """Of each experiment; its models share it, each learned baseline gets as much as the model beside it."""
+    """Time of each experiment; its models share it, each learned baseline gets as much as the model beside
+    it."""
     seed: int = 0
-    """Of training, and of the first sampling; the others count up from it."""
+    """Seed of training and of the first sampling; the others count up from it."""
     samplings: int = 3
     limit: int | None = None
-    """Only the first so many pairs of each sampling."""
+    """Most pairs of each sampling."""
     model: str | None = None
     """Weights to use in all rows of BITR; nothing is trained then."""
     retrain: bool = False
     """Train, although weights for the data come with bitr."""
-    baselines: Baselines | None = None
+    baselines: Literal["none", "classical", "all"] | None = None
     changes: tuple[str, ...] = ()
-    """Of the training configs, as "run.batch=4"."""
+    """Changes of the training configs, as "run.batch=4"."""
     root: Path | None = None
     listener: Listener = field(default_factory=Silent)
     progress: Progress | None = None
@@ -64,7 +200,7 @@ class Plan:
         return self.baselines == "all"
 
     def config(self, data: str) -> TrainConfig:
-        """The config that comes with bitr for a data set, on the data that is there: that or a stand-in."""
+        """The config that comes with bitr for a data set; where the data is missing, with its stand-in."""
         own = from_file(TrainConfig, config_file(data.partition(":")[0]), self.changes)
         missing = own.data.stand_in and not info(data).present(data_root(self.root))
         name = own.data.stand_in if missing else data
@@ -76,11 +212,11 @@ class Plan:
         )
 
     def pairs(self, data: str, sampling: int) -> Sequence[AssemblyPair]:
-        """The test pairs, sampled anew for each number; raises with how to get them where there are none."""
+        """The test pairs, sampled anew for each number; missing data raises with how to get it."""
         return dataset(data, "test", self.root, self.seed + sampling)[: self.limit]
 
     def settings(self) -> dict[str, Any]:
-        """What a result says of how it came about."""
+        """The settings that a result states."""
         return {
             "bitr": version("bitr"),
             "budget": self.budget.text,
@@ -90,3 +226,174 @@ class Plan:
             "model": self.model,
             "set": " ".join(self.changes) or None,
         }
+
+
+# The weights of an experiment
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A model in double precision, and the words of tables on its data and training."""
+
+    model: BITR
+    made: str
+    run: Path | None = None
+    """The folder of the run, if they were trained."""
+
+
+def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
+    """The weights that the plan names; those that come with bitr for this data; or newly trained ones.
+
+    ``name`` is that of shipped weights and of the folder of the run, which has one of so many ``parts`` of
+    the budget.
+    """
+    data = data_words(config, plan)
+    if plan.model is not None:
+        return Weights(load(plan.model).double(), f"{data}; weights {plan.model}")
+    shipped = None if plan.retrain else _shipped(name)
+    if shipped is not None:
+        return Weights(load(shipped).double(), f"{data}; {_card_words(shipped)}")
+    folder, result = trained(config, name, plan, parts)
+    return Weights(load(folder).double(), f"{data}; {training_words(result, config)}", folder)
+
+
+def trained(
+    config: TrainConfig, name: str, plan: Plan, parts: int, kind: Kind | None = None
+) -> tuple[Path, dict[str, Any]]:
+    """The folder of the run and its result; a run that was begun goes on, a finished one stays as it is.
+
+    The number of steps that fit into the budget is decided when a run begins.
+    """
+    if plan.model is not None:
+        raise InputError("not trained: with --model nothing is")
+    folder = plan.out / "runs" / f"{name.replace(':', '-')}-{plan.budget.text}"
+    saved, seconds = folder / "config.toml", plan.budget.shared(parts)
+    if saved.is_file():
+        begun = from_file(TrainConfig, saved).run
+        same = {key: getattr(begun, key) for key in ("steps", "validate_every", "checkpoint_every")}
+        chosen = replace(config, run=replace(config.run, **same))
+    elif seconds is not None:
+        log.info("timing some steps of %s", name)
+        chosen = fit_steps(config, seconds, kind)
+    else:
+        chosen = config
+    log.info("training %s on %s: %d steps", name, config.data.name, chosen.run.steps)
+    result = train(chosen, folder, resume=True, listener=plan.listener, kind=kind)
+    draw_curves(folder, f"{name}: {result['data']}")
+    return folder, result
+
+
+def training_words(result: dict[str, Any], config: TrainConfig) -> str:
+    """Time and steps of a training, and how many steps a full one has."""
+    minutes, threads = result["seconds"] / 60, result["threads"]
+    full = f" of {config.run.steps}" if result["steps"] < config.run.steps else ""
+    begun = ", beginning with the weights of the table before" if config.run.init_from else ""
+    time = f"{minutes:.0f} min" if minutes >= 10 else f"{minutes:.1f} min"
+    return f"trained {time}, {result['steps']}{full} steps, {threads} thread{'s' * (threads > 1)}{begun}"
+
+
+def data_words(config: TrainConfig, plan: Plan) -> str:
+    """The difference from the paper's data, if there is one."""
+    name = config.data.name.partition(":")[0]
+    if name in STAND_INS:
+        pattern, words = STAND_INS[name]
+        if not pattern or find_below(data_root(plan.root), pattern):
+            return words
+    return "the paper's data"
+
+
+def _shipped(name: str) -> str | None:
+    """The name of shipped weights for a data set; those without the option after the colon serve for any."""
+    for candidate in (name.replace(":", "-"), name.partition(":")[0]):
+        if (resources.files("bitr") / "weights" / f"{candidate}.safetensors").is_file():
+            return candidate
+    return None
+
+
+def _card_words(name: str) -> str:
+    """The training of shipped weights, from the card beside them."""
+    card = card_of(name)
+    words = f"weights {name}, which come with bitr"
+    return f"{words}: trained {card['minutes']:.0f} min" if "minutes" in card else words
+
+
+# The steps that fit into a budget
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that a step, a validation, and everything before the first step take."""
+
+    step: float
+    validation: float
+    start: float
+    first: float = 0.0
+    """Extra time of a step of the first epoch."""
+    epoch: int = 0
+    """Steps of an epoch."""
+
+    def steps(self, seconds: float) -> int:
+        """The most steps that fit beside the validations; at least one."""
+        left = USED * seconds - self.start - VALIDATIONS * self.validation
+        new = min(self.epoch, left / (self.step + self.first))
+        return max(1, int(new + (left - new * (self.step + self.first)) / self.step))
+
+
+def fit_steps(config: TrainConfig, seconds: float, kind: Kind | None = None) -> TrainConfig:
+    """The config with as many steps as fit, timing included, but no more than it has.
+
+    The learning rate falls over these steps: a short run is a whole one, not the start of a long one.
+    """
+    began = time.perf_counter()
+    pace = measure_pace(config, kind)
+    steps = min(config.run.steps, pace.steps(seconds - (time.perf_counter() - began)))
+    every = -(-steps // VALIDATIONS)
+    return replace(config, run=replace(config.run, steps=steps, validate_every=every, checkpoint_every=every))
+
+
+def measure_pace(config: TrainConfig, kind: Kind | None = None) -> Pace:
+    """The pace of a short run of the ordinary loop, in a folder that is removed."""
+    source = sources(config.data)[0]
+    epoch = -(-len(source) // config.run.batch)
+    steps = PROBE + (epoch if epoch <= SHORT else 0)
+    short = replace(
+        config,
+        run=replace(config.run, steps=steps, log_every=1, validate_every=steps, checkpoint_every=steps),
+    )
+    clock, began = _Clock(), time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        train(short, Path(folder), listener=clock, kind=kind)
+    took = time.perf_counter() - began
+    *_, last, end = clock.seconds  # the record of the last step has the validation in it
+    step = (last - clock.seconds[-2 - SETTLED]) / SETTLED
+    waited = sum(clock.waited[-1 - SETTLED : -1]) / SETTLED
+    first = 0.0 if epoch <= SHORT else waited * _share_done_once(source)
+    validation = max(0.0, end - last - step)
+    return Pace(step - first, validation, max(0.0, took - end), first, epoch)
+
+
+def _share_done_once(source: Source) -> float:
+    """Share of a pair's time in the first epoch that later epochs do not take."""
+    pairs = source.open(0)
+    rows = [source.row((2 * i + 1) * len(source) // (2 * TIMED)) for i in range(TIMED)]
+    new, again = (_seconds(reseeded(pairs, seed), rows) for seed in (1, 2))
+    return max(0.0, 1 - again / new)
+
+
+def _seconds(pairs: Sequence[AssemblyPair], rows: Sequence[int]) -> float:
+    began = time.perf_counter()
+    for row in rows:
+        pairs[row]
+    return time.perf_counter() - began
+
+
+class _Clock(Silent):
+    """Remembers when each step was done, and how long it waited for its pairs."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.waited: list[float] = []
+
+    def recorded(self, record: Record) -> None:
+        self.waited.append(record.waiting * (record.seconds - self.seconds[-1] if self.seconds else 0.0))
+        self.seconds.append(record.seconds)

@@ -1,0 +1,352 @@
+"""Classical baselines: methods to compare with, on the same pairs and in the same table.
+
+Each works on a pair in a frame and a unit of its own, so that no method meets lengths that it was not made
+for. FPFH + RANSAC, FGR and KISS-Matcher need the extra ``baselines``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from scipy.spatial import cKDTree
+
+from bitr.data import AssemblyPair
+from bitr.data.piece import as_piece
+from bitr.data.poses import move_points, nearest_pose, pose
+from bitr.errors import InputError
+from bitr.evaluation.method import Method
+from bitr.evaluation.metrics import Pose
+from bitr.refine import arun
+
+POINTS = 5000
+"""Points of a cloud that a classical method sees; a mesh is sampled first."""
+NUM_NEIGHBORS = 16
+"""Neighbours that give the spacing of a cloud."""
+LEAST_POINTS, LEAST_EXTENT = 10, 2.0
+"""Needed by the libraries, the extent in spacings: one that is left with a single point ends the process."""
+SEED = 0
+
+KEPT = 0.8
+"""Share of the source's points, those closest to the reference, that each round of ICP fits."""
+MOST_ROUNDS = 500
+GICP_VOXEL, KISS_VOXEL = 0.25, 0.3
+"""Default voxels of the libraries, in metres: the clouds are scaled so that their spacing is this."""
+BOUND_WITHIN, LEAST_PAIRS = 2.0, 3
+"""Spacings between two points that correspond in the true pose, and points that a bound needs."""
+
+NORMAL_RADIUS, FEATURE_RADIUS = 2.0, 5.0
+"""In spacings of the clouds: the voxel of the usual recipe is 1. The clouds were thinned before, so that no
+grid is laid over them."""
+NORMAL_NEIGHBORS, FEATURE_NEIGHBORS = 30, 100
+WITHIN = 1.5
+"""Distance in spacings within which corresponding points must end."""
+POINTS_A_TRIAL, EDGE_RATIO = 4, 0.9
+MOST_TRIALS, CONFIDENCE = 100_000, 0.999
+
+Points = Float64[np.ndarray, "_ 3"]
+
+
+def baseline(name: str) -> Method:
+    """The baseline of that short name."""
+    known = baselines()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"{name}: no such baseline, expected one of {', '.join(known)}{hint}")
+    return known[name]()
+
+
+def baselines() -> dict[str, Callable[[], Method]]:
+    """The maker of each baseline, by its short name. Only "bound" looks at the answer."""
+    return {
+        "identity": identity,
+        "centroids": centroids,
+        "bound": bound,
+        "icp": icp,
+        "gicp": gicp,
+        "fpfh-ransac": fpfh_ransac,
+        "fgr": fgr,
+        "kiss-matcher": kiss_matcher,
+    }
+
+
+def identity() -> Method:
+    """The pieces stay where the files put them."""
+    return Method("identity", lambda pair: np.eye(4))
+
+
+def centroids(budget: int = POINTS) -> Method:
+    """The centroids are brought together, t = m(Y) − m(X), and nothing is turned.
+
+    After random rotations its Δr is chance; its displacement is the one that any use of the shapes must beat.
+    """
+
+    def solve(pair: AssemblyPair) -> Pose:
+        x, y = points(pair, budget)
+        return pose(np.eye(3), y.mean(0) - x.mean(0))
+
+    return Method("centroids", solve)
+
+
+def bound(budget: int = POINTS) -> Method:
+    """The best rigid motion between points that correspond under the true pose: it looks at the answer.
+
+    Not zero, since two samples of a surface share no points. Pieces that do not even touch have no
+    correspondences: such a pair has no bound, and an InputError says so. Where they only touch, as fragments
+    do, the gap between them is in the answer.
+    """
+
+    def solve(pair: AssemblyPair) -> Pose:
+        x, y = points(pair, budget)
+        i, j = correspondences(move_points(pair.ref_from_src, x), y)
+        if len(i) < LEAST_PAIRS:
+            raise InputError(
+                f"{pair.id}: {len(i)} points of the pieces lie together in the true pose, "
+                f"expected at least {LEAST_PAIRS} for a bound"
+            )
+        return arun(torch.from_numpy(x[i]), torch.from_numpy(y[j])).matrix().numpy()
+
+    return Method("bound (true correspondences)", solve)
+
+
+def correspondences(x: Points, y: Points) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
+    """Rows of x and of y that are mutually nearest, and within twice the larger spacing of the clouds.
+
+    Swapping the clouds swaps the rows; a motion or a scale of both changes nothing.
+    """
+    distance, partner = cKDTree(y).query(x)
+    back = cKDTree(x).query(y)[1]
+    rows = np.arange(len(x))
+    near = distance <= BOUND_WITHIN * max(spacing_of(x), spacing_of(y))
+    i = rows[near & (back[partner] == rows)]
+    return i, partner[i]
+
+
+# Iterative closest points
+
+
+def icp(budget: int = POINTS) -> Method:
+    """Trimmed point-to-point ICP from the identity, as the authors' code runs it (Sec. 6.5): where the pieces
+    lie decides."""
+
+    def solve(pair: AssemblyPair) -> Pose:
+        local = in_place(pair, budget)
+        return local.pose(trimmed_icp(local.x, local.y))
+
+    return Method("ICP", solve)
+
+
+def trimmed_icp(x: Points, y: Points) -> Pose:
+    r"""Repeats: partner each point with the nearest of the reference, fit the closest 80% by Arun's method.
+
+    Neither step raises :math:`\sum_{i \in \mathrm{kept}} \|r x_i + t - y_{p(i)}\|^2`; ends when no partner
+    changes, or after 500 rounds.
+    """
+    tree, count = cKDTree(y), math.ceil(KEPT * len(x))
+    matrix, last = np.eye(4), None
+    for _ in range(MOST_ROUNDS):
+        distance, partner = tree.query(move_points(matrix, x))
+        kept = np.sort(np.argsort(distance, kind="stable")[:count])
+        matched = np.stack([kept, partner[kept]])
+        if last is not None and np.array_equal(matched, last):
+            break
+        last = matched
+        matrix = arun(torch.from_numpy(x[kept]), torch.from_numpy(y[partner[kept]])).matrix().numpy()
+    return matrix
+
+
+def gicp(budget: int = POINTS) -> Method:
+    """small_gicp's ``align`` with its default settings: partners within four voxels, at most 20 rounds.
+
+    It starts with the centroids together: from further away no point would have a partner.
+    """
+
+    def solve(pair: AssemblyPair) -> Pose:
+        import small_gicp  # not needed to list the baselines
+
+        local = centered(pair, budget, GICP_VOXEL)
+        return local.pose(small_gicp.align(local.y, local.x).T_target_source)
+
+    return Method("GICP", solve)
+
+
+# Global registration by point features
+
+
+def fpfh_ransac(budget: int = POINTS) -> Method:
+    """RANSAC over mutually nearest features: four pairs a trial, checked by edge length and distance.
+
+    Where no trial passes the checks the centroids are brought together and nothing is turned.
+    """
+
+    def match(registration: Any, x: tuple[Any, Any], y: tuple[Any, Any]) -> Any:
+        return registration.registration_ransac_based_on_feature_matching(
+            x[0],
+            y[0],
+            x[1],
+            y[1],
+            mutual_filter=True,
+            max_correspondence_distance=WITHIN,
+            estimation_method=registration.TransformationEstimationPointToPoint(False),
+            ransac_n=POINTS_A_TRIAL,
+            checkers=[
+                registration.CorrespondenceCheckerBasedOnEdgeLength(EDGE_RATIO),
+                registration.CorrespondenceCheckerBasedOnDistance(WITHIN),
+            ],
+            criteria=registration.RANSACConvergenceCriteria(MOST_TRIALS, CONFIDENCE),
+        )
+
+    return _by_features("FPFH + RANSAC", budget, match)
+
+
+def fgr(budget: int = POINTS) -> Method:
+    """Fast global registration (Zhou et al. 2016): a robust fit of mutually nearest features."""
+
+    def match(registration: Any, x: tuple[Any, Any], y: tuple[Any, Any]) -> Any:
+        # Its lengths are shares of the clouds' extent. decrease_mu is False by default, and then the fit
+        # stays the convex one, in which wrong correspondences count as much as right ones.
+        option = registration.FastGlobalRegistrationOption(decrease_mu=True)
+        return registration.registration_fgr_based_on_feature_matching(x[0], y[0], x[1], y[1], option)
+
+    return _by_features("FGR", budget, match)
+
+
+def _by_features(name: str, budget: int, match: Callable[[Any, Any, Any], Any]) -> Method:
+    """``match`` takes Open3D's registration and both pieces as (cloud, features)."""
+    o3d, pools = _library("open3d", name), _library("threadpoolctl", name)
+
+    def solve(pair: AssemblyPair) -> Pose:
+        local = centered(pair, budget)
+        quiet = o3d.utility.VerbosityContextManager(o3d.utility.VerbosityLevel.Error)
+        # with several threads the seed does not decide: trials end early in an order that the system chooses
+        with quiet, pools.threadpool_limits(1, "openmp"):
+            o3d.utility.random.seed(SEED)
+            x, y = _described(o3d, local.x), _described(o3d, local.y)
+            try:
+                found = match(o3d.pipelines.registration, x, y)
+            except RuntimeError as error:  # its way to say that there is nothing to draw from
+                raise InputError(f"{pair.id}: {name} finds no features that match") from error
+        return local.pose(np.array(found.transformation))
+
+    return Method(name, solve)
+
+
+def _described(o3d: Any, points: Points) -> tuple[Any, Any]:
+    """The cloud with normals away from its centroid, the origin, and a feature at each point."""
+    search = o3d.geometry.KDTreeSearchParamHybrid
+    cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(points))
+    cloud.estimate_normals(search(NORMAL_RADIUS, NORMAL_NEIGHBORS))
+    normals = np.array(cloud.normals)
+    inward = np.einsum("ni,ni->n", normals, points) < 0
+    cloud.normals = o3d.utility.Vector3dVector(np.where(inward[:, None], -normals, normals))
+    features = o3d.pipelines.registration.compute_fpfh_feature(
+        cloud, search(FEATURE_RADIUS, FEATURE_NEIGHBORS)
+    )
+    return cloud, features
+
+
+def kiss_matcher(budget: int = POINTS) -> Method:
+    """KISS-Matcher: point features, pruned by a graph of compatible matches, with the default settings.
+
+    Its estimate is taken also where it doubts it, so that no pair is left out.
+    """
+    library = _library("kiss_matcher", "KISS-Matcher")
+
+    def solve(pair: AssemblyPair) -> Pose:
+        local = centered(pair, budget, KISS_VOXEL)
+        matcher = library.KISSMatcher(library.KISSMatcherConfig(voxel_size=KISS_VOXEL))
+        found = matcher.estimate(local.x, local.y)
+        return local.pose(pose(np.asarray(found.rotation), np.asarray(found.translation).reshape(3)))
+
+    return Method("KISS-Matcher", solve)
+
+
+def _library(module: str, method: str) -> Any:
+    """The module, or one line that says what it is for and how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f'{method} needs {module}, which cannot be loaded ({error}): pip install "bitr[baselines]"'
+        ) from error
+
+
+# A pair in a frame and a unit of its own
+
+
+@dataclass(frozen=True)
+class Local:
+    """Points of both pieces, each relative to a center, over a common unit of length."""
+
+    x: Points
+    y: Points
+    x_center: Float64[np.ndarray, " 3"]
+    y_center: Float64[np.ndarray, " 3"]
+    unit: float
+    id: str
+
+    def pose(self, y_from_x: Pose) -> Pose:
+        """``ref_from_src`` of an answer in this frame, its rotation projected; other matrices raise."""
+        near = nearest_pose(y_from_x, self.id)
+        turn = near[:3, :3]
+        return pose(turn, self.y_center + self.unit * near[:3, 3] - turn @ self.x_center)
+
+
+def in_place(pair: AssemblyPair, budget: int, spacing: float = 1.0) -> Local:
+    """Both relative to one center, so that the identity here is the identity of the files.
+
+    The unit makes the larger of the clouds' spacings ``spacing``: the answer does not depend on a scale.
+    """
+    x, y = points(pair, budget)
+    center = (x.mean(0) + y.mean(0)) / 2
+    return _local(pair, x, y, center, center, spacing)
+
+
+def centered(pair: AssemblyPair, budget: int, spacing: float = 1.0) -> Local:
+    """Each relative to its own centroid: the identity here brings the centroids together, no more."""
+    x, y = points(pair, budget)
+    return _local(pair, x, y, x.mean(0), y.mean(0), spacing)
+
+
+def points(pair: AssemblyPair, budget: int) -> tuple[Points, Points]:
+    """The points of source and reference that are seen, at most ``budget`` of each."""
+    x, y = (as_piece(side, budget, SEED).seen.points for side in (pair.source, pair.reference))
+    return x, y
+
+
+def spacing_of(cloud: Points) -> float:
+    """Side of the square that a point has to itself on the surface, by the median over the points."""
+    count = min(NUM_NEIGHBORS, len(cloud) - 1)
+    if not count:
+        return 0.0
+    farthest = cKDTree(cloud).query(cloud, k=count + 1)[0][:, -1]
+    return float(np.median(farthest) * np.sqrt(np.pi / count))
+
+
+def _local(
+    pair: AssemblyPair,
+    x: Points,
+    y: Points,
+    x_center: Float64[np.ndarray, " 3"],
+    y_center: Float64[np.ndarray, " 3"],
+    spacing: float,
+) -> Local:
+    x, y = x - x_center, y - y_center
+    widest = max(spacing_of(x), spacing_of(y))
+    for side, cloud in (("source", x), ("reference", y)):
+        extent = float(np.ptp(cloud, axis=0).max())
+        if len(cloud) < LEAST_POINTS or not extent > LEAST_EXTENT * widest:
+            raise InputError(
+                f"{pair.id}: the {side} has {len(cloud)} points and is {extent:.3g} long, expected at least "
+                f"{LEAST_POINTS}, and more than {LEAST_EXTENT:g} times the spacing of {widest:.3g}"
+            )
+    unit = widest / spacing
+    return Local(x / unit, y / unit, x_center, y_center, unit, pair.id)

@@ -1,1 +1,0 @@
-"""How fast, and with how much memory: the tables of ``bitr bench``."""
