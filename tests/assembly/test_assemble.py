@@ -290,9 +290,8 @@ def test_a_fast_answer_is_the_models_own():
     assert found.method == "model"
     with torch.inference_mode():
         own = small_model().solve(*(torch.from_numpy(side.points)[None] for side in (source, reference)))
-    if own.heads is None:
-        np.testing.assert_allclose(found.transformation, own.pose.matrix()[0].numpy(), atol=1e-8)
-    assert np.abs(found.source_keypoints - own.source_keypoints[0].numpy()).max() < 1e-8
+    np.testing.assert_allclose(found.transformation, own.pose.matrix()[0].numpy(), atol=1e-4)
+    assert np.abs(found.source_keypoints - own.source_keypoints[0].numpy()).max() < 1e-5
 
 
 @pytest.mark.parametrize("reason", NO_SHAPE)

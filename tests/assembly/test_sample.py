@@ -106,7 +106,7 @@ def test_everything_moves_with_the_pieces_and_swaps_with_them(law):
 def test_copies_of_points_count_once_and_large_clouds_are_drawn_from():
     x, y = two_pieces(300)
     twice = sampled(np.concatenate([x, x]), y)
-    np.testing.assert_array_equal(twice.dense[0].points, x)
+    np.testing.assert_allclose(twice.dense[0].points, x, atol=1e-5)  # a little apart, so that nothing ties
     many = sampled(*two_pieces(60_000), config=SMALL, samplings=1, surface=200)
     assert [len(side.points) for side in many.dense] == [DENSE, DENSE]
 

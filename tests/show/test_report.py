@@ -13,10 +13,9 @@ from scipy.spatial.transform import Rotation
 
 from bitr.assembly.assemble import Settings
 from bitr.errors import InputError
-from bitr.evaluation.evaluate import Evaluation
-from bitr.evaluation.ranking import ranked, spread
-from bitr.evaluation.report import Repeated, Report
-from bitr.evaluation.score import Errors, Score
+from bitr.evaluation.charts import spread
+from bitr.evaluation.evaluate import Errors, Evaluation, Score
+from bitr.evaluation.report import Repeated, Report, ranked
 from bitr.show.report import (
     MOST_ROWS,
     Example,
