@@ -96,7 +96,7 @@ def model_modes(poses: Motions, share: Float64[np.ndarray, " g"], most: int) -> 
     apart = np.stack([gaps(poses, pose) for pose in poses])
     support = (np.clip(1 - np.square(apart / 2), 0, None) * share).sum(1)
     kept: list[int] = []
-    for i in np.argsort(-support, kind="stable"):
+    for i in np.argsort(-np.round(support, 9), kind="stable"):  # of equals the first, whatever the rounding
         if not kept or apart[i, kept].min() > 1:
             kept.append(int(i))
             if len(kept) == most:

@@ -105,11 +105,12 @@ def match_motions(found: Correspondences, most: int) -> Motions:
     taken = np.argsort(-links[seeds], axis=1, kind="stable")[:, :TOGETHER]
     weights = np.take_along_axis(links[seeds], taken, axis=1).astype(np.float64)
     begun = weights.sum(1) > 0
-    if not begun.any():
-        return none
     source, reference = torch.from_numpy(found.source), torch.from_numpy(found.reference)
-    rows = torch.from_numpy(taken[begun])
-    motions = arun(source[rows], reference[rows], torch.from_numpy(weights[begun]))
+    rows, shares = torch.from_numpy(taken[begun]), torch.from_numpy(weights[begun])
+    spans = _span(source[rows], shares) & _span(reference[rows], shares)
+    if not spans.any():
+        return none
+    motions = arun(source[rows][spans], reference[rows][spans], shares[spans])
     for _ in range(ROUNDS):
         agree = _agreement(motions, source, reference, found.tolerance)
         enough = agree[(agree > 0).sum(1) >= FEWEST]
@@ -236,11 +237,11 @@ def _agreement(
     return (1 - off.square().sum(2) / width**2).clamp_min(0)
 
 
-def _span(points: Float64[Tensor, "n 3"], weights: Float64[Tensor, "s n"]) -> Bool[Tensor, " s"]:
+def _span(points: Float64[Tensor, "*s n 3"], weights: Float64[Tensor, "s n"]) -> Bool[Tensor, " s"]:
     """Whether weighted points span a plane: on a line they fix no rotation, and rounding would choose one."""
-    share = weights / weights.sum(1, keepdim=True)
-    offset = points - (share @ points)[:, None]
-    values = torch.linalg.eigvalsh((share[:, :, None] * offset).mT @ offset)
+    share = (weights / weights.sum(1, keepdim=True))[:, :, None]
+    offset = points - (share * points).sum(1, keepdim=True)
+    values = torch.linalg.eigvalsh((share * offset).mT @ offset)
     return values[:, 1] > THIN**2 * values[:, 2]
 
 

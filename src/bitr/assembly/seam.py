@@ -43,6 +43,10 @@ ENDS = 2
 """Most flat ends of a piece."""
 TRIED = 40
 """Directions that are tried as the normal of a flat end."""
+FITS = 10
+"""Times that a plane is fitted again: directions that lead to one plane then end at the same one."""
+THIN = 0.05
+"""Width over length of border points that count as a line, which fixes no plane."""
 FEWEST_FLAT = 6.0
 """Border points that a flat end has at least."""
 OTHER_END = np.cos(np.radians(15))
@@ -129,17 +133,19 @@ def flat_ends(surface: Surface) -> tuple[Surface, ...]:
     top = np.maximum((surface.points @ normals.T).max(0), (border.points @ normals.T).max(0))
     weight = _on_plane(border, normals, top, spacing)
     best = np.argsort(-weight.sum(1), kind="stable")[:TRIED]
-    normals, weight = normals[best], weight[best]
-    for _ in range(3):
+    normals, weight, spans = normals[best], weight[best], np.ones(len(best), dtype=bool)
+    for _ in range(FITS):
         total = np.maximum(weight.sum(1), 1e-12)[:, None]
         center = weight @ border.points / total
         offset = border.points - center[:, None]
-        axes = np.linalg.eigh((weight[:, :, None] * offset).swapaxes(1, 2) @ offset)[1][:, :, 0]
+        values, vectors = np.linalg.eigh((weight[:, :, None] * offset).swapaxes(1, 2) @ offset)
+        spans &= values[:, 1] > THIN**2 * values[:, 2]
+        axes = vectors[:, :, 0]
         normals = axes * np.sign(np.einsum("ci,ci->c", axes, normals))[:, None]
         height = np.einsum("ci,ci->c", center, normals)
         weight = _on_plane(border, normals, height, spacing)
     beyond = (surface.points @ normals.T - height > 0.8 * spacing).mean(0) * len(surface.points)
-    score = weight.sum(1) - 5 * beyond
+    score = np.where(spans, weight.sum(1) - 5 * beyond, -np.inf)
     kept: list[int] = []
     for i in np.argsort(-score, kind="stable"):
         if score[i] > FEWEST_FLAT and not (normals[kept] @ normals[i] > OTHER_END).any():

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import viser
-from benchmarks import viewer as benchmark
 
+from benchmarks import viewer as benchmark
 from bitr.assembly.network import Network
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.errors import InputError
