@@ -26,6 +26,8 @@ SEAMS, OF_ENDS = 12, 3
 """Most motions of the borders, and of two flat ends."""
 AGREED, FRAMED = 100, 80
 """Most motions that correspondences agree on, and that single ones give."""
+ALONE = 1.1
+"""Agreement of a motion that hardly any other is like: such ones all count the same."""
 FIRST_LOOK, CONVINCED = 6, 60
 """Motions that may convince at the first look, and those that are kept when one does."""
 CONVINCING, MEETING = 40.0, 0.35
@@ -125,8 +127,9 @@ def _of_frames(sampled: Sampled, found: Correspondences) -> Motions:
     (x, y), motions = sampled.coarse, frame_motions(found)
     if not len(motions):
         return motions
-    scores = look(x, y, motions, 32, 3.0), agreement(motions, np.radians(20), 0.2)
-    best = np.unique(np.concatenate([np.argsort(-score, kind="stable")[:FRAMED] for score in scores]))
+    near, agree = look(x, y, motions, 32, 3.0), agreement(motions, np.radians(20), 0.2)
+    agreed = [i for i in np.argsort(-agree, kind="stable")[:FRAMED] if agree[i] > ALONE]
+    best = np.unique([*np.argsort(-near, kind="stable")[:FRAMED], *agreed])
     motions = lay(x, y, motions[best], 60, 4)
     order = np.argsort(-look(x, y, motions, 60, 2.0), kind="stable")
     return motions[order[:FRAMED]]

@@ -83,6 +83,12 @@ def _is_new(page, before):
     return now is not before and now.session is page.session and now.solved is page.session
 
 
+def settled(page):
+    """The answer, once nothing is on the way any more."""
+    until(lambda: _is_new(page, None), "the answer of the page as it is")
+    return page.answer
+
+
 def on_screen(page, point):
     """The pixel at which a point of the scene is drawn."""
     camera = page.client.camera
@@ -236,11 +242,11 @@ def test_while_a_piece_is_held_the_answer_of_the_engine_is_carried_along(tab, pa
 
 def test_the_pose_can_be_copied(tab, page):
     tab.send("Page.bringToFront")
+    text = pose_text(settled(page)).decode().strip()
+    until(lambda: tab.evaluate("document.getElementById('bitr-copy').dataset.copy") == text, "its pose")
     tab.evaluate("document.getElementById('bitr-copy').scrollIntoView({block: 'center'})")
     place = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
     x, y = tab.evaluate(f"{place}(document.getElementById('bitr-copy').getBoundingClientRect())")
-    text = pose_text(page.answer).decode().strip()
-    until(lambda: tab.evaluate("document.getElementById('bitr-copy').dataset.copy") == text, "its pose")
     tab.click_at(x, y)
     until(lambda: tab.evaluate("document.getElementById('bitr-copy').textContent") == "Copied", "the copy")
 
@@ -256,7 +262,7 @@ def test_a_damaged_upload_is_told_and_the_next_one_works(tab, page, tmp_path):
     bad, good = tmp_path / "bad<b>.ply", tmp_path / "good.ply"
     bad.write_bytes(SOURCE.read_bytes()[:-500])
     good.write_bytes(REFERENCE.read_bytes())
-    before = page.answer
+    before = settled(page)
     send_file(tab, 0, bad)
     message = until(lambda: tab.text("bitr-message"), "a message")
     assert message.startswith("bad<b>.ply: truncated")
