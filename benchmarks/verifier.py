@@ -70,16 +70,22 @@ def main() -> None:
     parser.add_argument("--model", default="default")
     given = parser.parse_args()
     given.keep.mkdir(parents=True, exist_ok=True)
-    network, rows = Network.of(given.model), []
+    network, rows, kinds = Network.of(given.model), [], []
     for (name, split), most in PAIRS.items():
         count = min(most, len(dataset(name, split)))
         found = [kept_rows(given.keep, network, name, split, number) for number in range(count)]
         print(f"{name}, {split}: {count} pairs, {np.mean([each.right.any() for each in found]):.0%} possible")
         rows += found
+        kinds += [name] * count
     mixture = "+".join(dict.fromkeys(name for name, _ in PAIRS))
     verifier, check = calibrate(Origin(mixture, "val", 0, len(rows)), rows)
     told = {key: value for key, value in check.to_dict().items() if key != "bins"}
     print(json.dumps(told, indent=1))
+    for name in dict.fromkeys(kinds):
+        own = np.array(kinds) == name
+        shares = (part[own].mean() for part in (check.possible, check.right, check.confidence < 0.2))
+        possible, right, low = shares
+        print(f"{name}, {own.sum()} pairs: {possible:.0%} possible, {right:.0%} right, {low:.0%} below 0.2")
     with whole_file(given.out, force=True) as temporary:
         temporary.write_text(json.dumps(verifier.to_dict()) + "\n", encoding="utf-8")
 
