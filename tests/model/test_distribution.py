@@ -7,7 +7,7 @@ import torch
 
 from bitr import BITR, BITRConfig, Rigid
 from bitr.model.distribution import log_density, log_normalizer, sample_rotations
-from bitr.model.modes import CONCENTRATION, Heads, beliefs
+from bitr.model.modes import CONCENTRATION, SPREAD, Heads, beliefs, bounded_spread
 from bitr.model.projection import Unprojected
 from bitr.testing import SETTINGS, example_pair
 
@@ -123,3 +123,12 @@ def test_heads_come_in_the_order_of_the_density_at_their_poses(rng):
     assert heads.best_first().place.tolist() == [[1, 2, 0]]
     sharp = found - exact
     assert abs(float(sharp[1] - sharp[2])) < 0.05  # the constant is common where both are sharp
+
+
+def test_a_spread_stays_within_bounds_with_a_finite_gradient():
+    logit = torch.tensor([-1e3, -50.0, 0.0, 50.0, 1e3]).requires_grad_()
+    spread = bounded_spread(logit)
+    assert 0.005 < float(spread.min()) < float(spread.max()) < 17
+    assert float(spread[2]) == pytest.approx(SPREAD)
+    (1 / spread.square()).sum().backward()
+    assert logit.grad.isfinite().all()

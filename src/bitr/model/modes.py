@@ -25,6 +25,8 @@ FIRST_SIZE, FIRST_TRUST = 0.1, 3.0
 which rounding disturbs least."""
 SPREAD = 0.3
 """Of the place, before training or where no likelihood was learned."""
+WIDEST = 4.0
+"""Logarithm of the largest and of the smallest spread over ``SPREAD``."""
 CONCENTRATION = 10.0
 """Each head's density has A = 10 r̂: where r̂ is a rotation, its standard deviation is 13° about each axis."""
 FAR = 1e6
@@ -134,7 +136,12 @@ class ScoreNetwork(nn.Module):
         hidden = hidden + self.meeting(g, x, y) + self.meeting(g.inverse(), y, x)
         score, *more = self.network(hidden).to(scalars.dtype).unbind(-1)
         score = score + self.trust * gap.to(score)
-        return score, SPREAD * more[0].exp() if more else torch.full_like(score, SPREAD)
+        return score, bounded_spread(more[0]) if more else torch.full_like(score, SPREAD)
+
+
+def bounded_spread(logit: Tensor) -> Tensor:
+    """``SPREAD`` e^logit, kept between 0.0055 and 16: a spread of 0 has no likelihood and no gradient."""
+    return SPREAD * (WIDEST * torch.tanh(logit / WIDEST)).exp()
 
 
 class Meeting(nn.Module):
