@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-all lint bench docs clean
 
 demo: .venv/core
 	$(BIN)/bitr demo
 
+# What matters, in minutes; test-all adds the slow ones.
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: test
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: .venv/dev
 	$(BIN)/ruff check .

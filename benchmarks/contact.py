@@ -19,19 +19,20 @@ from unittest.mock import patch
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bitr.assembly import separate as separation
+from bitr.assembly.separate import separate
 from bitr.data import data_root
 from bitr.data.generated import ShapesConfig, shapes
 from bitr.data.generated.fracture import FIRST, ShapeCache, cache_folder
 from bitr.data.poses import move_points, pose
 from bitr.data.sim import scene_of, sim_pairs
 from bitr.io import Geometry, as_points
-from bitr.refine.contact import correction, separate
 from bitr.testing import cloud_size
 
 SEED = 1
 STARTS = ((0.0, 0.0), (0.02, 1.0), (0.05, 3.0))
 """Shift over the source's size, and turn in degrees."""
-WAYS = {"motion": correction.STIFF, "translation": 1e6}
+WAYS = {"motion": separation.STIFF, "translation": 1e6}
 """Stiffness added to the moments of inertia: beside a large number a turn never pays."""
 
 
@@ -104,7 +105,7 @@ def rows(count: int) -> Iterator[str]:
                 case.start(shift, degrees, np.random.default_rng([SEED, i])) for i, case in enumerate(cases)
             ]
             for by, stiff in WAYS.items():
-                with patch("bitr.refine.contact.correction.STIFF", stiff):
+                with patch("bitr.assembly.separate.STIFF", stiff):
                     yield f"| {name} | {shift:.0%}, {degrees:g}° | {by} | {_row(cases, starts)} |"
 
 

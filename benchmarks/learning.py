@@ -19,7 +19,7 @@ from bitr.training import TrainConfig, train
 from bitr.training.config import config_file
 
 STACK = (
-    "model.width=0",
+    "model.extractor=paper",
     "model.num_layers=2",
     "model.num_keypoints=32",
     "model.radial_functions=[4, 3]",

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from scipy.spatial.transform import Rotation
 
+from bitr.assembly.refine import REFINEMENTS, Refinement
 from bitr.data import AssemblyPair, data_root, dataset
 from bitr.data.generated import ShapesConfig, shapes
 from bitr.data.poses import inverse, pose
 from bitr.groups import Rigid
-from bitr.refine import REFINEMENTS, Refinement, one_sided_icp
 from bitr.testing import Laws, as_rigid, cloud_size, pose_gap, worst
 
 SHIFT = 0.05
@@ -32,17 +32,7 @@ FACTOR = 3.0
 Refine = Callable[[np.ndarray, np.ndarray, np.ndarray], Refinement]
 
 
-def baseline(kind: str) -> Refine:
-    """small_gicp, which always moves."""
-    return lambda x, y, start: Refinement(one_sided_icp(x, y, start, kind), True, "always")
-
-
-METHODS: dict[str, Refine] = {
-    "icp": REFINEMENTS["icp"],
-    "ot": REFINEMENTS["ot"],
-    "small_gicp, plane": baseline("plane"),
-    "small_gicp, GICP": baseline("gicp"),
-}
+METHODS: dict[str, Refine] = {name: REFINEMENTS[name] for name in ("icp", "ot")}
 
 
 @dataclass(frozen=True)

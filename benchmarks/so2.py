@@ -21,8 +21,8 @@ from benchmarks.peers import trained
 from benchmarks.so2_layer import Frames, SO2Layer, frames_of, rows_by_rotation
 from bitr.evaluation.speed import Patience, no_grad, take_turns
 from bitr.groups import Field, Rep, components
-from bitr.layers import Chebyshev, Edges, Neighborhoods, TransformerLayer, edges_of, message
-from bitr.layers.edges import _angular
+from bitr.layers import Chebyshev, Edges, Neighborhoods, TransformerLayer, attention, edges_of, kernel
+from bitr.layers.edges import angular_matrices
 
 PATIENCE = Patience(rounds=5, seconds=3.0, least=1)
 HEADS, FUNCTIONS = 2, (4, 3)
@@ -65,7 +65,7 @@ class Case:
         if not self.faded:
             directions = directions / directions.norm(dim=1, keepdim=True)
         general = self.sides == 2 or self.max_degree > 1
-        angular = _angular(directions, self.max_degree) if general else None
+        angular = angular_matrices(directions, self.max_degree) if general else None
         return replace(edges, valid=None, directions=directions, angular=angular, max_degree=self.max_degree)
 
     def frames(self, edges: Edges) -> list[Frames]:
@@ -101,7 +101,11 @@ def _values_and_gradients(
 
 
 def _with_rotated_rows(layer: torch.nn.Module, field: Field, edges: Edges, frames: Frames) -> Field:
-    with patch.object(message, "rows_of_any_degree", partial(rows_by_rotation, frames)):
+    """The patches end before the backward pass, so that it must not make rows again."""
+    rows = patch.object(kernel, "rows_of_any_degree", partial(rows_by_rotation, frames))
+    kept = patch.object(attention, "checkpoint", lambda job, **_: job())
+    whole = patch.object(attention, "EDGES_AT_ONCE", edges.index.numel())  # the frames are of all edges
+    with rows, kept, whole:
         return layer(field, edges)
 
 
@@ -124,7 +128,7 @@ def times(case: Case) -> Iterator[tuple[str, list[float]]]:
     rotated = [SO2Layer(layer, case.sides), *with_rows]
     geometry: list[Callable[[], object]] = [lambda: case.frames(edges)]
     if edges.angular is not None:
-        geometry.insert(0, lambda: _angular(edges.directions, case.max_degree))
+        geometry.insert(0, lambda: angular_matrices(edges.directions, case.max_degree))
     spent = [t.fastest for t in take_turns([no_grad(job) for job in geometry], PATIENCE)]
     yield "geometry", [0.0] * (2 - len(spent)) + spent
     forward = [partial(layer, field, edges), *(partial(other, field, edges, frames) for other in rotated)]

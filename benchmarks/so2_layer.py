@@ -20,10 +20,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from bitr.groups import Degree, Field, wigner
-from bitr.groups.clebsch_gordan import clebsch_gordan
+from bitr.groups import Degree, Field, clebsch_gordan, wigner
 from bitr.layers import Edges, TransformerLayer
-from bitr.layers.message import attention_weights
+from bitr.layers.attention import attention_weights
 
 FLOATS_AT_ONCE = 2**22
 """Numbers of the per-edge kernels that exist at a time."""
@@ -291,7 +290,8 @@ def rows_by_rotation(frames: Frames, field: Field, edges: Edges, degrees: list[D
         if frames.fades is not None:
             own = own * frames.fades[:, fades][:, None, :, None]
         block = slice(o * o, (o + 1) ** 2)
-        rows.append(frames.turns[:, block, block] @ own.flatten(2))
+        turned_back = frames.turns[:, block, block] @ own.flatten(2)
+        rows.append(turned_back.flatten(1).unflatten(0, edges.index.shape).mT)
     return rows
 
 

@@ -39,11 +39,10 @@ from bitr.evaluation.speed import (
     take_turns,
     training_step,
 )
-from bitr.layers import Neighborhoods, TransformerLayer, WholeCloudBlock, message, moments
+from bitr.layers import Neighborhoods, TransformerLayer, WholeCloudBlock
 from bitr.model import BITR, bitr, keypoints
-from bitr.model.blocks import Block
 from bitr.model.inputs import Frame
-from bitr.model.transformer import MergedTransformer
+from bitr.model.transformer import Block, MergedTransformer
 
 STATUS = Path("/proc/self/status")
 """Linux tells here how much memory a process has; nothing else is asked."""
@@ -211,13 +210,13 @@ Stages = tuple[tuple[object, str, str], ...]
 """Owner and name of a function, and its stage."""
 FORWARD: Stages = (
     (bitr, "check_pair", "checks and centring"),
-    (bitr, "centered", "checks and centring"),
+    (bitr, "center_pair", "checks and centring"),
     (Neighborhoods, "of_all", "neighbours"),
     (keypoints, "edges_of", "edges"),
     (Block, "forward", "key-point layers"),
     (TransformerLayer, "forward", "key-point layers"),
     (WholeCloudBlock, "forward", "whole-cloud blocks"),
-    (keypoints, "_select", "choice of the key points"),
+    (keypoints, "select", "choice of the key points"),
     (bitr, "merge", "merge"),
     (MergedTransformer, "forward", "merged-cloud layers"),
     (bitr, "project", "projection"),
@@ -225,8 +224,7 @@ FORWARD: Stages = (
 )
 BACKWARD: Stages = (
     (BITR, "forward", "forward"),
-    (message._RecomputedSums, "backward", "backward of the edge sums"),
-    (moments._NeighborMoments, "backward", "backward of the edge sums"),
+    (TransformerLayer, "_attend", "edge sums made again"),
 )
 
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
-from tests.hypotheses.shapes import BOTTLE, CYLINDER, SOLIDS, ball, on_hull, turned
+from tests.assembly.shapes import BOTTLE, CYLINDER, SOLIDS, ball, on_hull, turned
 
+from bitr.assembly.align import angles
+from bitr.assembly.symmetry import Symmetries, symmetries
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.data import bumpy_shape, cut, data_root, dataset, jug
 from bitr.data.piece import as_piece
-from bitr.hypotheses import Symmetries, symmetries
-from bitr.hypotheses.turning import angles
 from bitr.io import Geometry, farthest_points, read
 
 SEEDS = range(100, 105)

@@ -14,7 +14,7 @@ import torch
 
 from bitr.evaluation.speed import CONFIGS, Job, Patience, example_clouds, no_grad, take_turns
 from bitr.layers.neighbors import by_matrix, by_tree
-from bitr.model import BITR, FrozenBITR
+from bitr.model import BITR
 
 PATIENCE = Patience(rounds=40, seconds=20.0, least=5)
 SHORT = Patience(rounds=300, seconds=1.0, least=20)
@@ -54,7 +54,6 @@ def variants(name: str, with_inductor: bool) -> list[tuple[int, str, Job]]:
     torch.manual_seed(0)
     model = BITR(CONFIGS[name]()).eval()
     (x, y), small = example_clouds(1024, 1), example_clouds(64, 1)
-    frozen = FrozenBITR(model)
 
     def rounded() -> object:
         with torch.autocast("cpu", torch.bfloat16):
@@ -63,7 +62,6 @@ def variants(name: str, with_inductor: bool) -> list[tuple[int, str, Job]]:
     found: list[tuple[int, str, Job]] = [
         (1024, "plain", lambda: model(x, y)),
         (64, "plain", lambda: model(*small)),
-        (1024, "frozen", lambda: frozen(x, y)),
         (1024, "bfloat16 autocast", rounded),
     ]
     if with_inductor:

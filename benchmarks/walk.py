@@ -106,7 +106,7 @@ def walk_assemble(folder: Path) -> Walk:
 def walk_reproduce(folder: Path) -> Walk:
     """The toy experiment with the smallest of models."""
     changes = [part for change in SMALL for part in ("--set", change)]
-    few = ("--budget", "full", "--limit", "1", "--samplings", "1", "--out", str(folder))
+    few = ("--budget", "full", "--limit", "1", "--samplings", "1", "--output", str(folder))
     return _traced(lambda: _run("reproduce", "toy", *few, *changes))
 
 

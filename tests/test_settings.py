@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bitr.errors import InputError
 from bitr.model import BITRConfig
-from bitr.settings import changed, from_file, from_mapping, to_mapping, to_toml
+from bitr.settings import apply_changes, from_file, from_mapping, to_mapping, to_toml
 from bitr.training import TrainConfig
 from bitr.training.config import LIMITS, DataConfig, LossConfig, OptimizerConfig, RunConfig
 from tests.training import cases
@@ -130,7 +130,7 @@ def test_changes_come_after_the_file_and_the_last_one_counts(tmp_path):
 
 def test_a_change_leaves_what_was_given_as_it_is():
     values = {"inner": {"number": 1.0}}
-    assert changed(values, ["inner.number=2"]) == {"inner": {"number": 2}}
+    assert apply_changes(values, ["inner.number=2"]) == {"inner": {"number": 2}}
     assert values == {"inner": {"number": 1.0}}
 
 
@@ -181,7 +181,7 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
 
 def test_text_that_is_no_utf8_is_refused_before_it_is_to_be_written():
     with pytest.raises(InputError, match=r"--set: found text = 'a.udcff', expected text in UTF-8"):
-        from_mapping(Outer, changed({}, ["text=a\udcff"]), "--set")
+        from_mapping(Outer, apply_changes({}, ["text=a\udcff"]), "--set")
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -1,17 +1,18 @@
 """Point cloud assembly whose answer provably moves with the pieces."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bitr.assembly.align import arun
     from bitr.assembly.assemble import Assembly, assemble
     from bitr.errors import InputError
     from bitr.groups import Cloud, Rigid
     from bitr.model import BITR, BITRConfig
     from bitr.model.checkpoint import load, save
-    from bitr.refine import arun
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BITR",
     "Assembly",
@@ -32,16 +33,16 @@ _HOMES = {
     "Cloud": "bitr.groups",
     "InputError": "bitr.errors",
     "Rigid": "bitr.groups",
-    "arun": "bitr.refine",
+    "arun": "bitr.assembly.align",
     "assemble": "bitr.assembly.assemble",
     "load": "bitr.model.checkpoint",
     "save": "bitr.model.checkpoint",
 }
-_PARTS = ("app", "assembly", "data", "groups", "io", "layers", "model", "refine", "testing")
+_PARTS = tuple(part.name for part in iter_modules(__path__) if not part.name.startswith("_"))
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when they are first asked for: ``bitr --help`` must not wait for torch."""
+    """Import the public names and parts on first use: ``bitr --help`` must not wait for torch."""
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     elif name in _PARTS:

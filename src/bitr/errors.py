@@ -1,5 +1,5 @@
-"""The one error that says: the input is wrong, and here is what was expected."""
+"""The error for wrong input."""
 
 
 class InputError(ValueError):
-    """Input that no answer can be given for: the message names what was found and what is needed."""
+    """Input that has no answer; the message names what was found and what was expected."""

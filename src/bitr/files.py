@@ -13,7 +13,7 @@ from bitr.errors import InputError
 
 @contextmanager
 def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
-    """A temporary name beside ``target`` to write to; it is renamed at the end, or removed after an error.
+    """Give a temporary file beside ``target``, which is renamed at the end, or removed after an error.
 
     Without ``force`` an existing target is refused, before anything is done and again at the end.
     """
@@ -27,14 +27,14 @@ def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         check_target(target, force=force)
-        _to_disk(temporary)
+        _flush(temporary)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _to_disk(path: Path) -> None:
-    """Wait until the content is on the disk: a name that outlives a power cut must not point to nothing."""
+def _flush(path: Path) -> None:
+    """Wait until the content is on the disk: after a power cut a name must not point to nothing."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 def from_file(cls: type[T], path: Path, changes: Iterable[str] = ()) -> T:
-    """The settings that a TOML file states, with ``a.b=value`` changes; the rest as the class has it."""
-    return from_mapping(cls, changed(read_toml(path), changes), str(path))
+    """Read settings from TOML, with ``a.b=value`` changes; values that are not stated are the defaults."""
+    return from_mapping(cls, apply_changes(read_toml(path), changes), str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file."""
+    """Read the tables of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -37,17 +37,17 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """A dataclass from values by name; dataclasses inside it are tables. ``where`` is for messages."""
+    """Make a dataclass from values by name; inner dataclasses are tables, and messages name ``where``."""
     return _build(cls, values, where, "")
 
 
 def to_mapping(settings: Any) -> dict[str, Any]:
-    """The inverse of ``from_mapping``: tables by name, tuples as lists."""
+    """Invert ``from_mapping``: tables by name, tuples as lists."""
     return {field.name: _plain(getattr(settings, field.name)) for field in fields(settings)}
 
 
-def changed(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
-    """The values with each change ``a.b=v`` made; v is a TOML value, or else plain text."""
+def apply_changes(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
+    """Make each change ``a.b=v``; v is a TOML value, or else plain text."""
     result = dict(values)
     for change in changes:
         path, equals, text = change.partition("=")
@@ -65,7 +65,7 @@ def changed(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]
 
 
 def to_toml(settings: Any) -> str:
-    """All settings as TOML that ``from_file`` reads back to the same."""
+    """Write all settings as TOML, which ``from_file`` reads back to the same."""
     values = to_mapping(settings)
     plain = [f"{key} = {_toml(value)}" for key, value in values.items() if not isinstance(value, dict)]
     tables = [
@@ -92,7 +92,7 @@ def _build(cls: type[T], values: Mapping[str, Any], where: str, above: str) -> T
 
 
 def _as(kind: Any, value: Any, where: str, name: str) -> Any:
-    """The value as its field has it, or an error that names both."""
+    """Convert a value to the type of its field, or raise an error that names both."""
     if is_dataclass(kind) and isinstance(value, Mapping):
         return _build(kind, value, where, f"{name}.")  # type: ignore[arg-type]
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
@@ -106,10 +106,10 @@ def _as(kind: Any, value: Any, where: str, name: str) -> Any:
         return float(value)
     if isinstance(kind, type) and type(value) is kind and _is_unicode(value):
         return value
-    raise InputError(f"{where}: found {name} = {value!r}, expected {_said(kind)}")
+    raise InputError(f"{where}: found {name} = {value!r}, expected {_describe(kind)}")
 
 
-def _said(kind: Any) -> str:
+def _describe(kind: Any) -> str:
     if is_dataclass(kind):
         return "a table"
     if get_origin(kind) is Literal:
@@ -127,7 +127,7 @@ def _value(text: str) -> Any:
 
 
 def _is_unicode(value: object) -> bool:
-    """Names of files need not be, and TOML has no way to write them."""
+    """False for a name of a file that is no text, which TOML has no way to write."""
     return not (isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value))
 
 

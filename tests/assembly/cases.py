@@ -10,11 +10,13 @@ import torch
 from bitr.assembly.assemble import Judged, Settings, judge
 from bitr.assembly.network import Network
 from bitr.assembly.verify import NAMES, Verifier
+from bitr.data import AssemblyPair, bumpy_shape
 from bitr.data.poses import inverse, pose
+from bitr.data.transforms import assembled, crop, move_randomly, split, two_samples
 from bitr.groups import Rigid
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
-from tests.app.cases import motion, moved, two_pieces
+from tests.pieces import motion, moved, two_pieces
 
 SMALL = BITRConfig(num_keypoints=4, channels=2, cloud_channels=2, num_layers=1, num_neighbors=4, num_heads=1)
 LINEAR = 1e-4
@@ -96,3 +98,20 @@ def changed_pose(law: str, g: np.ndarray) -> np.ndarray:
     if law == "scaled":
         return g * np.array([[1, 1, 1, FACTOR]] * 3 + [[1, 1, 1, 1]])
     return motion(2) @ g @ inverse(motion(1))
+
+
+def overlapping(seed: int, keep: float = 0.7, n: int = 1000) -> AssemblyPair:
+    """Two samples of one shape, each cropped by a plane of its own to n points."""
+    rng, full = np.random.default_rng(seed), round(n / keep)
+    one, other = (crop(side, keep, rng) for side in two_samples(_shape(seed, 2 * full), full, rng))
+    return move_randomly(assembled(one, other, f"overlapping/{seed}"), rng)
+
+
+def halves(seed: int, n: int = 1000) -> AssemblyPair:
+    """The two sides of a cut, n points each: nothing in common but where they touch."""
+    rng = np.random.default_rng(seed)
+    return move_randomly(assembled(*split(_shape(seed, 2 * n), 0.5, rng), f"halves/{seed}"), rng)
+
+
+def _shape(seed: int, n: int) -> Geometry:
+    return Geometry(bumpy_shape(n, torch.Generator().manual_seed(seed)).numpy())

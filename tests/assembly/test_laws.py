@@ -6,10 +6,9 @@ import pytest
 from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.data.poses import inverse
 from bitr.io import Geometry
-from tests.app.cases import bumpy_mesh, motion, two_pieces
-from tests.assembly.cases import FACTOR, LAWS, changed_pose, cut_pair, network
-from tests.hypotheses.shapes import solid
-from tests.refine.cases import overlapping
+from tests.assembly.cases import FACTOR, LAWS, changed_pose, cut_pair, network, overlapping
+from tests.assembly.shapes import solid
+from tests.pieces import bumpy_mesh, motion, two_pieces
 
 NETWORK = network()
 
@@ -102,6 +101,7 @@ def test_of_meshes_by_all_methods_the_laws_hold(law):
     assert_lawful(tuple(mesh_pair()), law, Settings(points=100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_with_a_given_pose_the_laws_hold(law):
     pair = cut_pair(400)
@@ -109,6 +109,7 @@ def test_with_a_given_pose_the_laws_hold(law):
     assert_lawful(pair[:2], law, Settings(), init=motion(9))
 
 
+@pytest.mark.slow
 def test_far_from_the_origin_and_in_tiny_units_the_laws_hold():
     source, reference, _ = cut_pair(500)
     plain = assemble_geometries(source, reference, NETWORK, Settings()).transformation
@@ -121,6 +122,7 @@ def test_far_from_the_origin_and_in_tiny_units_the_laws_hold():
     np.testing.assert_allclose(1e6 * found[:3, 3], plain[:3, 3], atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cut", "crop", "fast"])
 def test_the_order_of_the_points_does_not_matter(name):
     make, options = CASES[name]

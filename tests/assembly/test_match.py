@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bitr.assembly.align import Frame, moved
 from bitr.assembly.match import (
     TOLERANCE,
     WIDER,
@@ -13,14 +14,11 @@ from bitr.assembly.match import (
     frames,
     match_motions,
 )
+from bitr.assembly.overlay import bring_together, overlaps
+from bitr.assembly.surface import Surface
 from bitr.data import dataset
 from bitr.data.poses import random_pose
-from bitr.refine.frame import Frame, moved
-from bitr.refine.icp import bring_together
-from bitr.refine.overlap import overlap
-from bitr.refine.surface import Surface
-from tests.assembly.cases import LAWS, changed, changed_pose, turn_between
-from tests.refine.cases import halves, overlapping
+from tests.assembly.cases import LAWS, changed, changed_pose, halves, overlapping, turn_between
 
 
 def surfaces(x, y):
@@ -32,7 +30,7 @@ def found(pair, most=4):
     """Motions in the coordinates of the pieces, as matched and after two-sided ICP."""
     x, y, frame = surfaces(pair.source.points, pair.reference.points)
     motions = match_motions(correspond(x, y), most)
-    return [frame.outside(g) for g in motions], [frame.outside(bring_together(x, y, g)[0]) for g in motions]
+    return [frame.outside(g) for g in motions], [frame.outside(bring_together(x, y, g)) for g in motions]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -79,8 +77,8 @@ def test_motions_of_pieces_that_only_touch_have_little_overlap():
     x, y, _ = surfaces(pair.source.points, pair.reference.points)
     whole = overlapping(2)
     a, b, frame = surfaces(whole.source.points, whole.reference.points)
-    best = max(overlap(x, y, g) for g in match_motions(correspond(x, y), 4))
-    assert best < overlap(a, b, frame.inside(whole.ref_from_src)) - 0.2
+    best = max(overlaps(x, y, g).larger for g in match_motions(correspond(x, y), 4))
+    assert best < overlaps(a, b, frame.inside(whole.ref_from_src)).larger - 0.2
 
 
 def test_a_description_does_not_change_when_the_cloud_moves():

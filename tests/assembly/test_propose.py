@@ -8,8 +8,8 @@ from bitr.assembly.propose import propose
 from bitr.assembly.sample import sample
 from bitr.errors import InputError
 from bitr.io import Geometry
-from tests.app.cases import motion, moved, two_pieces, untrained
 from tests.assembly.cases import SMALL, cut_pair, small_model, turn_between
+from tests.pieces import motion, moved, two_pieces, untrained
 
 ALL = frozenset(METHODS)
 MODEL = small_model()

@@ -8,9 +8,9 @@ from bitr.assembly.sample import DENSE, SURFACE, sample, spread_draw
 from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.model import BITRConfig
-from tests.app.cases import bumpy_mesh, motion, moved, two_pieces
 from tests.assembly.cases import LAWS, SMALL, changed
-from tests.hypotheses.shapes import ball
+from tests.assembly.shapes import ball
+from tests.pieces import bumpy_mesh, motion, moved, two_pieces
 
 CONFIG = BITRConfig()
 

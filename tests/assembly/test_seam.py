@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bitr.assembly.overlay import distinct
+from bitr.assembly.align import Frame, distinct
 from bitr.assembly.seam import _steps, closeness, end_motions, flat_ends, meet, seam_motions, settle
+from bitr.assembly.surface import Surface, common_spacing
 from bitr.data.poses import inverse, pose, random_pose
-from bitr.refine.frame import Frame
-from bitr.refine.surface import Surface, common_spacing
 from tests.assembly.cases import LAWS, changed, changed_pose, cut_pair, turn_between
-from tests.hypotheses.shapes import ball
+from tests.assembly.shapes import ball
 from tests.reference import seam as naive
 
 

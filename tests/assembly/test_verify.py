@@ -12,7 +12,6 @@ from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier, shipped_verifier
 from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.model.checkpoint import note_of, save, with_note
-from tests.app.cases import motion, two_pieces
 from tests.assembly.cases import (
     LAWS,
     changed,
@@ -21,9 +20,10 @@ from tests.assembly.cases import (
     judged,
     linear_verifier,
     network,
+    overlapping,
     small_model,
 )
-from tests.refine.cases import overlapping
+from tests.pieces import motion, two_pieces
 
 
 @pytest.fixture(scope="module")

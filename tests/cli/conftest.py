@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.cases import model_file
+from tests.pieces import model_file
 
 
 @pytest.fixture(scope="session")

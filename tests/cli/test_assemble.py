@@ -9,8 +9,8 @@ import pytest
 
 from bitr.cli import main
 from bitr.io import read
-from tests.app.cases import moved, two_pieces
-from tests.hypotheses.shapes import solid
+from tests.assembly.shapes import solid
+from tests.pieces import moved, two_pieces
 from tests.show.parsed import Parsed
 
 WRITTEN = (".ply", ".pcd", ".npz", ".npy", ".xyz", ".obj", ".glb")
@@ -159,6 +159,7 @@ def test_how_far_an_answer_can_be_trusted_is_told_to_people(engine, files, tmp_p
     assert "confidence  0% " in out
 
 
+@pytest.mark.slow
 def test_a_given_pose_is_read_from_a_file(engine, tmp_path):
     found = json.loads(engine("--json", "-o", tmp_path / "pose.json")[1])
     np.savetxt(tmp_path / "pose.txt", found["transformation"], fmt="%.17g")
@@ -191,7 +192,7 @@ def refused(result, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--method", "magic"], "method = 'magic': expected one of auto, overlap, seam, touch, model"),
+        (["--method", "magic"], "method = 'magic': expected one of auto, overlap, seam, mate, touch, model"),
         (["--method", "seam"], "method = 'seam' with fast: a fast answer is the model's own"),
         (["--hypotheses", "65"], "hypotheses = 65: expected a whole number from 1 to 64"),
         (["--points", "2"], "points = 2"),

@@ -18,6 +18,8 @@ from bitr.evaluation.calibrate import Origin, pairs_of
 from bitr.model.checkpoint import note_of
 from tests.assembly.cases import SMALL, linear_verifier
 
+pytestmark = pytest.mark.slow
+
 POINTS, PAIRS = 110, 12
 """Of a jug in place of 800, and enough to fit on in place of 50."""
 
@@ -25,7 +27,7 @@ POINTS, PAIRS = 110, 12
 @pytest.fixture(autouse=True, scope="module")
 def _small_and_few():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bitr.data.jugs.POINTS", POINTS)
+        patch.setattr("bitr.data.bunny.JUG_POINTS", POINTS)
         patch.setattr("bitr.evaluation.calibrate.LEAST", PAIRS)
         patch.setattr("bitr.evaluation.calibrate.STEPS", 30)
         yield
@@ -103,7 +105,7 @@ def test_a_copy_leaves_the_checkpoint_as_it_was(plain, tmp_path):
 
 
 def test_more_pairs_than_a_split_has_are_sampled_anew(monkeypatch):
-    monkeypatch.setattr("bitr.data.jugs.COUNTS", {"val": 20, "test": 20})
+    monkeypatch.setattr("bitr.data.bunny.JUGS", {"val": 20, "test": 20})
     found = pairs_of(Origin("jugs", "val", 3, 50), None)
     assert [(len(each), each.seed) for each in found] == [(20, 3), (20, 4), (10, 5)]
 

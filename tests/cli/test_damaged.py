@@ -8,8 +8,8 @@ import pytest
 
 from bitr.assembly.network import Network
 from bitr.cli import main
-from tests.app.cases import two_pieces
 from tests.io.damaged import damaged_files
+from tests.pieces import two_pieces
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,7 @@ def good(tmp_path):
     return str(tmp_path / "good.npy")
 
 
+@pytest.mark.slow
 def test_in_place_of_the_source_and_of_the_reference(corpus, good, tmp_path, weights, capsys, monkeypatch):
     network = Network.of(weights)
     monkeypatch.setattr(Network, "of", lambda _: network)  # loaded once, to be quick

@@ -11,14 +11,14 @@ from scipy.spatial.transform import Rotation
 
 from bitr.assembly.assemble import Settings
 from bitr.assembly.network import with_verifier
-from bitr.cli import evaluate_job, main
+from bitr.assembly.refine import REFINEMENTS, none
+from bitr.cli import evaluate as command
+from bitr.cli import main
 from bitr.data.own import write_pairs
 from bitr.data.poses import pose
 from bitr.evaluation.evaluate import evaluate as evaluate_method
 from bitr.evaluation.method import Method
 from bitr.evaluation.report import Repeated
-from bitr.refine import REFINEMENTS
-from bitr.refine.refinement import left
 from tests.assembly.cases import linear_verifier
 from tests.data.cases import pair_of
 from tests.show.parsed import Parsed
@@ -68,7 +68,7 @@ def test_a_refinement_comes_after_every_pose(evaluate, own_pairs, monkeypatch):
 
     def right(source, reference, pose):
         asked.append((len(source), len(reference)))
-        return left(np.eye(4), "")
+        return none(source, reference, np.eye(4))
 
     monkeypatch.setitem(REFINEMENTS, "icp", right)
     status, out, err = evaluate("default", own_pairs, "--refine", "icp")
@@ -178,10 +178,10 @@ def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
         turn = Rotation.from_rotvec([0, 0, degrees[pair.id]], degrees=True).as_matrix()
         return pose(turn, np.zeros(3)) @ pair.ref_from_src
 
-    job = evaluate_job.Job(str(own_pairs), "test", 0, None, None, Settings(), "none", False, None)
+    job = command.Job(str(own_pairs), "test", 0, None, None, Settings(), "none", False, None)
     none = Method("none", lambda pair: np.full((4, 4), np.nan))
     samplings = tuple(evaluate_method(each, job.pairs(0)) for each in (none, Method("turned", solve)))
-    scene = evaluate_job._median_pair(Repeated("turned", samplings), job)
+    scene = command.find_median(Repeated("turned", samplings), job)
     assert scene.title == "pair 2"
     np.testing.assert_allclose(scene.transformation, solve(job.pairs(0)[2]), atol=1e-12)
 
@@ -249,20 +249,20 @@ def refused(result, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "got 0 names, expected CHECKPOINT and DATASET"),
-        (["default"], "got 1 names, expected CHECKPOINT and DATASET"),
+        ([], "got 0 names, expected MODEL and DATASET"),
+        (["default"], "got 1 names, expected MODEL and DATASET"),
         (["default", "bunny", "indoor"], "got 3 names"),
         (["default", "bunnny"], "no such data set"),
         (["no-such-model", "."], "no such weights come with bitr"),
         (["default", ".", "--samplings", "0"], "--samplings"),
-        (["default", ".", "--points", "3"], "--points"),
+        (["default", ".", "--points", "3"], "points = 3: expected a whole number from 4"),
         (["default", ".", "--limit", "0"], "--limit"),
         (["--predictions", "a.csv", "default", "bunny"], "got 2 names, expected DATASET with --predictions"),
-        (["--predictions", "a.csv", "bunny", "--perturb"], "are for a checkpoint"),
-        (["--predictions", "a.csv", "bunny", "--limit", "3"], "are for a checkpoint"),
-        (["--predictions", "a.csv", "bunny", "--refine", "icp"], "are for a checkpoint"),
-        (["--predictions", "a.csv", "bunny", "--fast"], "are for a checkpoint"),
-        (["--predictions", "a.csv", "bunny", "--method", "seam"], "are for a checkpoint"),
+        (["--predictions", "a.csv", "bunny", "--perturb"], "are for a model"),
+        (["--predictions", "a.csv", "bunny", "--limit", "3"], "are for a model"),
+        (["--predictions", "a.csv", "bunny", "--refine", "icp"], "are for a model"),
+        (["--predictions", "a.csv", "bunny", "--fast"], "are for a model"),
+        (["--predictions", "a.csv", "bunny", "--method", "seam"], "are for a model"),
         (["default", ".", "--method", "glue"], "method = 'glue': expected one of auto"),
         (["default", ".", "--refine", "icpp"], "--refine icpp: expected one of none, icp, ot"),
         (["default", ".", "-o", "no/such/folder"], "does not exist"),
@@ -288,8 +288,8 @@ def test_when_no_pair_is_answered_it_says_why(evaluate, own_pairs, tmp_path):
 
 
 def test_plots_without_matplotlib_are_refused_before_any_work(evaluate, own_pairs, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate_job, "find_spec", lambda name: None)
-    refused(evaluate("default", own_pairs, "-o", tmp_path / "out"), "bitr[viz]")
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    refused(evaluate("default", own_pairs, "-o", tmp_path / "out"), 'pip install -e ".[viz]"')
     assert not (tmp_path / "out").exists()
 
 

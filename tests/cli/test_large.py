@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bitr.io import read
-from tests.app.cases import moved, two_pieces
 from tests.cli.test_laws_on_files import float32_ply
+from tests.pieces import moved, two_pieces
 
 NUM_POINTS = 2_000_000
 MEASURED = """

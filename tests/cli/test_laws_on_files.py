@@ -8,7 +8,7 @@ import trimesh
 
 from bitr.cli import main
 from bitr.io import Geometry, read, write
-from tests.app.cases import assert_same_pose, bumpy_mesh, motion, moved, scaled, two_pieces
+from tests.pieces import assert_same_pose, bumpy_mesh, motion, moved, scaled, two_pieces
 
 FACTOR = 1000.0
 
@@ -61,12 +61,14 @@ def move_points(points, pose, factor):
     return factor * moved(points, pose)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".ply", ".npy", ".xyz"])
 @pytest.mark.parametrize("n", [500, 4000])
 def test_files_that_keep_every_bit(pose_of, tmp_path, suffix, n):
     check_all_laws(pose_of, tmp_path, suffix, any_format, *two_pieces(n), move_points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_files_in_float32(pose_of, tmp_path, seed):
     """Up to the rounding of the format: 1 in 10⁷, but now and then it makes another point the farthest."""
@@ -74,6 +76,7 @@ def test_files_in_float32(pose_of, tmp_path, seed):
     check_all_laws(pose_of, tmp_path, ".ply", float32_ply, *pair, move_points, degrees=0.05, length=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_files_in_float32_with_fewer_points_than_the_budget(pose_of, tmp_path, seed):
     """Nothing is chosen, so that only the rounding itself is left."""
@@ -81,6 +84,7 @@ def test_files_in_float32_with_fewer_points_than_the_budget(pose_of, tmp_path, s
     check_all_laws(pose_of, tmp_path, ".ply", float32_ply, *pair, move_points, degrees=1e-2, length=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".obj", ".ply", ".npz"])
 def test_meshes(pose_of, tmp_path, suffix):
     def move(mesh, pose, factor):
@@ -92,6 +96,7 @@ def test_meshes(pose_of, tmp_path, suffix):
     check_all_laws(pose_of, tmp_path, suffix, save, bumpy_mesh(0), bumpy_mesh(1), move)
 
 
+@pytest.mark.slow
 def test_a_grid_of_points(pose_of, tmp_path):
     """Full of equal distances, but with a corner cut off."""
     axis = np.arange(9.0)
@@ -100,6 +105,7 @@ def test_a_grid_of_points(pose_of, tmp_path):
     check_all_laws(pose_of, tmp_path, ".ply", any_format, grid[cut], two_pieces(700)[1], move_points)
 
 
+@pytest.mark.slow
 def test_map_coordinates(pose_of, tmp_path):
     """A million sizes away from the origin, in double precision."""
     check_all_laws(pose_of, tmp_path, ".ply", any_format, *two_pieces(1000), move_points, away=1e6)

@@ -9,10 +9,10 @@ import pytest
 import bitr
 import bitr.cli
 from bitr.cli import main
-from bitr.cli.text import one_line
-from tests.app.cases import two_pieces
+from bitr.cli.console import one_line
+from tests.pieces import two_pieces
 
-COMMANDS = ("assemble", "demo", "train", "evaluate", "certify", "reproduce", "bench")
+COMMANDS = ("assemble", "calibrate", "certify", "evaluate", "reproduce", "train", "view", "demo", "bench")
 
 
 def run(*arguments, **options):
@@ -56,7 +56,7 @@ def test_no_command_is_bad_usage(capsys):
     [
         (["assembel"], "No such command 'assembel'"),
         (["assemble", "a", "b", "--jsn"], "No such option: --jsn"),
-        (["assemble", "a", "b", "--budget", "many"], "--budget"),
+        (["assemble", "a", "b", "--points", "many"], "--points"),
         (["assemble", "a", "b", "-o"], "-o"),
         (["demo", "--seed", "x"], "--seed"),
     ],
@@ -70,12 +70,12 @@ def test_bad_usage_is_one_line_and_status_2(arguments, says, capsys):
     assert says in err
 
 
-def test_anything_unexpected_is_one_line_and_status_1(monkeypatch, capsys):
-    def fail(*_):
+def test_anything_unexpected_is_one_line_and_status_1(monkeypatch, capsys, tmp_path):
+    def fail(*_, **__):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr("bitr.cli.demo.demo", fail)
-    assert main(["demo"]) == 1
+    monkeypatch.setattr("bitr.cli.answer.assemble_pair", fail)
+    assert main(["demo", "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "bitr: unexpected RuntimeError: first line\n"
 
 
@@ -85,7 +85,7 @@ def test_with_v_the_log_says_where_an_unexpected_error_came_from(monkeypatch, ca
 
     for name in "xy":
         np.save(tmp_path / f"{name}.npy", two_pieces(100)[0])
-    monkeypatch.setattr("bitr.cli.pair.assemble_geometries", fail)
+    monkeypatch.setattr("bitr.cli.answer.assemble_geometries", fail)
     command = ["assemble", str(tmp_path / "x.npy"), str(tmp_path / "y.npy"), "--model", str(weights)]
     assert main(command) == 1
     assert capsys.readouterr().err == "bitr: unexpected RuntimeError: no luck\n"
@@ -96,12 +96,12 @@ def test_with_v_the_log_says_where_an_unexpected_error_came_from(monkeypatch, ca
     assert err.endswith("bitr: unexpected RuntimeError: no luck\n")
 
 
-def test_ctrl_c_is_quiet_and_status_130(monkeypatch, capsys):
-    def interrupted(*_):
+def test_ctrl_c_is_quiet_and_status_130(monkeypatch, capsys, tmp_path):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bitr.cli.demo.demo", interrupted)
-    assert main(["demo"]) == 130
+    monkeypatch.setattr("bitr.cli.answer.assemble_pair", interrupted)
+    assert main(["demo", "-o", str(tmp_path)]) == 130
     assert capsys.readouterr() == ("", "")
 
 

@@ -22,8 +22,9 @@ def reproduce(capsys, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_the_toy_on_generated_data_from_a_fresh_clone(reproduce, tmp_path):
-    few = ("--budget", "full", "--limit", 1, "--samplings", 1, "--out", tmp_path, *SETTINGS)
+    few = ("--budget", "full", "--limit", 1, "--samplings", 1, "--output", tmp_path, *SETTINGS)
     status, out, err = reproduce("toy", *few)
     assert status == 0
     assert out.startswith("# Proof of concept: the bunny in two parts (Sec. 6.2, App. D.2)\n\nbitr 0")
@@ -37,7 +38,7 @@ def test_the_toy_on_generated_data_from_a_fresh_clone(reproduce, tmp_path):
 
 
 def test_an_unknown_name_is_told_the_nearest_one(reproduce, tmp_path):
-    status, out, err = reproduce("airplanes", "--out", tmp_path)
+    status, out, err = reproduce("airplanes", "--output", tmp_path)
     assert (status, out) == (2, "")
     assert err.startswith("bitr: airplanes: no such experiment, expected all or one of toy, ablation, ")
     assert err.endswith("did you mean airplane?\n")
@@ -53,7 +54,7 @@ def test_an_unknown_name_is_told_the_nearest_one(reproduce, tmp_path):
     ],
 )
 def test_what_cannot_be_done_is_one_line(reproduce, tmp_path, arguments, said):
-    status, out, err = reproduce(*arguments, "--out", tmp_path / "out")
+    status, out, err = reproduce(*arguments, "--output", tmp_path / "out")
     assert (status, out) == (2, "")
     assert err.startswith(f"bitr: {said}")
     assert err.count("\n") == 1

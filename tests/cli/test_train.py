@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 from bitr.cli import main
-from bitr.cli.train_display import display
+from bitr.cli.train import Records
 from bitr.settings import from_file, to_toml
 from bitr.training import TrainConfig
+from bitr.training.checkpoint import check
 from bitr.training.config import DataConfig, config_file
 from bitr.training.log import Record
-from bitr.training.source import sources
-from bitr.training.state import check
-from bitr.training.trainer import Trainer
+from bitr.training.optimizer import Trainer
+from bitr.training.stream import sources
 from tests.training.cases import assert_same_tensors, changed, checkpoints, config, weights, write_folder
 
 RECORD = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 80.0, 1e-3, 2.0, 30.0, 0.25, 0)
@@ -81,7 +81,7 @@ def assert_intact(run, count):
 )
 def test_a_bad_config_is_one_line(capsys, tmp_path, text, says):
     (tmp_path / "tiny.toml").write_text(text)
-    assert says in refused(capsys, tmp_path / "tiny.toml", "--out", tmp_path / "run")
+    assert says in refused(capsys, tmp_path / "tiny.toml", "-o", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -123,7 +123,7 @@ def test_missing_data_is_one_line(capsys, monkeypatch, tmp_path, name, says):
 
 def test_one_pair_alone_is_one_line(capsys, tmp_path):
     write_folder(tmp_path / "pairs", 1)
-    said = refused(capsys, "--set", f"data.name={tmp_path / 'pairs'}", "--out", tmp_path / "run")
+    said = refused(capsys, "--set", f"data.name={tmp_path / 'pairs'}", "-o", tmp_path / "run")
     assert "1 pair to train with, expected at least 2: one is held out" in said
 
 
@@ -134,26 +134,26 @@ def test_a_pair_that_a_worker_finds_damaged_is_one_line_that_names_its_file(tmp_
     for row in learned.rows:
         np.save(copy / f"pair-{row}" / "reference.npy", np.ones((2, 3)))
     changes = ["--set", f"data.name={copy}", "--set", "data.workers=1"]
-    done = bitr("train", toml, *changes, "--out", tmp_path / "run")
+    done = bitr("train", toml, *changes, "-o", tmp_path / "run")
     assert done.returncode == 2
     assert re.fullmatch(r"bitr: \S+/pair-\d/reference\.npy: only 2 points with.*\n", done.stderr)
 
 
 def test_a_file_in_the_way_is_one_line(capsys, tmp_path, toml):
     (tmp_path / "file").write_text("mine")
-    assert "is a file, expected a folder" in refused(capsys, toml, "--out", tmp_path / "file")
-    below = refused(capsys, toml, "--out", tmp_path / "file" / "run")
-    assert "cannot be made (Not a directory); choose another --out" in below
+    assert "is a file, expected a folder" in refused(capsys, toml, "-o", tmp_path / "file")
+    below = refused(capsys, toml, "-o", tmp_path / "file" / "run")
+    assert "cannot be made (Not a directory); choose another --output" in below
     assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_to_is_one_line(capsys, tmp_path, toml):
     (tmp_path / "locked").mkdir(mode=0o500)
-    assert "cannot be made (Permission denied)" in refused(capsys, toml, "--out", tmp_path / "locked" / "run")
+    assert "cannot be made (Permission denied)" in refused(capsys, toml, "-o", tmp_path / "locked" / "run")
     (tmp_path / "open" / "checkpoints").mkdir(parents=True)
     (tmp_path / "open").chmod(0o500)
-    assert "cannot be written to" in refused(capsys, toml, "--out", tmp_path / "open")
+    assert "cannot be written to" in refused(capsys, toml, "-o", tmp_path / "open")
 
 
 def test_a_run_that_is_there_is_not_begun_again(capsys, finished):
@@ -176,7 +176,7 @@ def test_a_corrupt_checkpoint_is_a_line_and_the_one_before_is_taken(capsys, tmp_
     run = Path(shutil.copytree(made, tmp_path / "run"))
     newest = checkpoints(run)[-1]
     newest.write_bytes(newest.read_bytes()[:-9])
-    assert main(["train", str(toml), "--out", str(run), "--resume", "--quiet"]) == 0
+    assert main(["train", str(toml), "--output", str(run), "--resume", "--quiet"]) == 0
     err = capsys.readouterr().err.splitlines()
     assert err[0].startswith(f"{newest}: damaged")
     assert err[1] == "going on from step 1 of 2"
@@ -204,13 +204,13 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("bitr.files.os.fsync", full)
-    assert main(["train", str(toml), "--out", str(run), "--quiet"]) == 1
+    assert main(["train", str(toml), "--output", str(run), "--quiet"]) == 1
     err = capsys.readouterr().err.splitlines()
     assert [line.split("  ")[0] for line in err[:-1]] == ["step 1"]
     assert err[-1].startswith(f"bitr: {run}: no space left on the disk; the checkpoints there are whole")
     assert_intact(run, 1)
     monkeypatch.undo()
-    assert main(["train", str(toml), "--out", str(run), "--quiet", "--resume"]) == 0
+    assert main(["train", str(toml), "--output", str(run), "--quiet", "--resume"]) == 0
     assert_same_tensors(weights(run), weights(made))
     assert_intact(run, 2)
 
@@ -220,7 +220,7 @@ def test_a_disk_that_is_full_from_the_start_is_one_line(capsys, monkeypatch, tmp
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
     monkeypatch.setattr("bitr.files.os.fsync", full)
-    said = refused(capsys, toml, "--out", tmp_path / "run", status=1)
+    said = refused(capsys, toml, "-o", tmp_path / "run", status=1)
     assert "no space left on the disk" in said
 
 
@@ -228,7 +228,7 @@ def test_a_picture_that_finds_no_room_is_no_failure(capsys, monkeypatch, tmp_pat
     def full(folder, title):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("bitr.training.curves.draw_curves", full)
+    monkeypatch.setattr("bitr.training.log.draw_curves", full)
     assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
     out, err = capsys.readouterr()
     assert err.endswith("no curves.png: No space left on device\n")
@@ -286,7 +286,7 @@ def test_a_file_system_that_is_read_only_is_one_line(tmp_path, toml):
         tmp_path / "locked", "size=100k,ro", f"{sys.executable} -m bitr train {toml} --out {run}"
     )
     assert done.returncode == 2
-    assert done.stderr == f"bitr: {run}: cannot be made (Read-only file system); choose another --out\n"
+    assert done.stderr == f"bitr: {run}: cannot be made (Read-only file system); choose another --output\n"
 
 
 def test_the_effective_config_reads_back_to_the_same(capsys, tmp_path, toml):
@@ -323,7 +323,7 @@ def test_every_config_that_comes_with_bitr_can_be_used_by_its_name(capsys, path)
 
 
 def test_json_is_one_object_and_lines_are_for_people(capsys, tmp_path, toml):
-    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--json"]) == 0
+    assert main(["train", str(toml), "--output", str(tmp_path / "run"), "--json"]) == 0
     out, err = capsys.readouterr()
     result = json.loads(out)
     assert result == json.loads((tmp_path / "run" / "result.json").read_text())
@@ -347,8 +347,8 @@ def test_the_end_tells_figures_weights_curves_and_what_is_next(capsys, monkeypat
 
 def test_without_matplotlib_there_is_a_line_in_place_of_curves(capsys, monkeypatch, tmp_path, toml):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
-    assert 'pip install "bitr[viz]"' in capsys.readouterr().err
+    assert main(["train", str(toml), "--output", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
+    assert 'pip install -e ".[viz]"' in capsys.readouterr().err
     assert not (tmp_path / "run" / "curves.png").exists()
 
 
@@ -365,7 +365,7 @@ def notice_at(monkeypatch, step, *notices):
 
 def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml):
     notice_at(monkeypatch, 0, signal.SIGTERM, signal.SIGTERM)
-    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=9"]) == 130
+    assert main(["train", str(toml), "--output", str(tmp_path / "run"), "--set", "run.steps=9"]) == 130
     said = capsys.readouterr().err.splitlines()[-1]
     assert said == f"bitr: stopped; {tmp_path / 'run'} has a checkpoint, go on with --resume"
     assert_intact(tmp_path / "run", 2)
@@ -373,7 +373,7 @@ def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml):
 
 def test_a_stop_before_the_first_checkpoint_promises_none(capsys, monkeypatch, tmp_path, toml):
     notice_at(monkeypatch, 0, signal.SIGINT, signal.SIGINT)
-    assert main(["train", str(toml), "--out", str(tmp_path / "run")]) == 130
+    assert main(["train", str(toml), "--output", str(tmp_path / "run")]) == 130
     assert capsys.readouterr().err == f"bitr: stopped; {tmp_path / 'run'} has no checkpoint yet\n"
 
 
@@ -414,33 +414,27 @@ def test_too_many_steps_that_are_not_finite_are_a_line_and_status_1(capsys, monk
         Trainer, "step", lambda self, batch, n, stop: replace(real(self, batch, n, stop), taken=False)
     )
     options = ["--set", "run.skips=2", "--set", "run.steps=9", "--set", "run.log_every=9", "--quiet"]
-    assert main(["train", str(toml), "--out", str(tmp_path / "run"), *options]) == 1
+    assert main(["train", str(toml), "--output", str(tmp_path / "run"), *options]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["step 1", "step 2", "bitr"]
     assert lines[2].startswith("bitr: 2 steps in a row had a loss or gradient that is not finite")
     assert_intact(tmp_path / "run", 2)
 
 
-def test_the_live_display_keeps_validations_and_notes(capsys):
-    with display(plain=False) as listener:
-        listener.started(4, 10)
-        listener.recorded(RECORD)
-        listener.noted("a note [with] brackets\nand a break")
-        listener.recorded(
-            replace(
-                RECORD,
-                step=6,
-                val_loss=0.25,
-                val_rotation_deg=30.0,
-                val_median_deg=20.0,
-                val_displacement=0.04,
-            )
-        )
-    err = re.sub(r"\s+", " ", capsys.readouterr().err)
-    assert "a note [with] brackets\\nand a break" in err
-    assert "step 6" in err
-    assert "held out: loss 0.250 Δr 30.0° (median 20.0°) Δt 0.040" in err
-    assert "step 2" not in err
+def test_beside_a_bar_validations_and_notes_are_lines(capsys):
+    counts = []
+    listener = Records(lambda step, steps: counts.append((step, steps)))
+    listener.started(4, 10)
+    listener.recorded(RECORD)
+    listener.noted("a note [with] brackets\nand a break")
+    held_out = {"val_loss": 0.25, "val_rotation_deg": 30.0, "val_median_deg": 20.0, "val_displacement": 0.04}
+    listener.recorded(replace(RECORD, step=6, **held_out))
+    first, note, last = capsys.readouterr().err.splitlines()
+    assert first == "going on from step 4 of 10"
+    assert note == "a note [with] brackets\\nand a break"
+    assert last.startswith("step 6 ")
+    assert last.endswith("held out: loss 0.250  Δr 30.0° (median 20.0°)  Δt 0.040")
+    assert counts == [(2, 10), (6, 10)]
 
 
 def test_the_help_has_an_example(capsys):

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bitr.assembly.refine import icp
 from bitr.data.piece import as_piece
 from bitr.data.poses import random_pose
 from bitr.errors import InputError
 from bitr.io import Geometry
-from bitr.refine import icp
-from tests.refine.cases import overlapping
-from tests.refine.contact.solids import box
+from tests.assembly.cases import overlapping
+from tests.assembly.solids import box
 
 
 def cloud(n=60, seed=0):

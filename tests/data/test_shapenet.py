@@ -11,8 +11,8 @@ from scipy.spatial.distance import cdist
 
 from bitr.data import dataset
 from bitr.data.poses import inverse
+from bitr.data.registry import overlap
 from bitr.data.shapenet import AIRPLANE, CAR, MOTORBIKE, airplanes, shapenet_models, vehicles
-from bitr.data.stats import overlap
 from bitr.data.storage import SPLITS, frozen_splits, split_by_hash, split_of
 from bitr.errors import InputError
 from bitr.io import farthest_points, write
@@ -55,14 +55,14 @@ def test_shapenets_own_splits_go_first(shapenet):
 
 def test_shapes_of_version_2_are_turned_to_face_x(shapenet):
     """In version 2 the front is at −z: the car, 1 long in z and 0.5 wide in x, becomes long in x."""
-    car = next(shapenet_models(shapenet, CAR)).load()
+    car = next(iter(shapenet_models(shapenet, CAR).values()))()
     extent = np.ptp(car.points, axis=0)
     np.testing.assert_allclose(extent / extent[0], (1, 0.4, 0.5), atol=1e-12)
     assert np.linalg.norm(car.points, axis=1).max() == pytest.approx(1)
     (shapenet / "ShapeNetCore.v1" / CAR / "one").mkdir(parents=True)
     os.rename(shapenet / "shapenet", shapenet / "other")
     write(shapenet / "ShapeNetCore.v1" / CAR / "one" / "model.obj", box((0.5, 0.4, 1)))
-    old = next(shapenet_models(shapenet, CAR)).load()
+    old = next(iter(shapenet_models(shapenet, CAR).values()))()
     np.testing.assert_allclose(
         np.ptp(old.points, axis=0) / np.ptp(old.points[:, 2]), (0.5, 0.4, 1), atol=1e-12
     )
@@ -73,7 +73,7 @@ def test_genuine_shapenet_files_are_read(real_data, tmp_path):
     models = tmp_path / "shapenet" / AIRPLANE / "a mug" / "models"
     models.mkdir(parents=True)
     (models / "model_normalized.obj").symlink_to(mug)
-    loaded = next(shapenet_models(tmp_path, AIRPLANE)).load()
+    loaded = next(iter(shapenet_models(tmp_path, AIRPLANE).values()))()
     assert loaded.faces is not None
     assert len(loaded.points) > 1000
 

@@ -34,8 +34,8 @@ from bitr.data.transforms import (
 )
 from bitr.errors import InputError
 from bitr.io import Geometry
+from tests.assembly.solids import box
 from tests.data.cases import answer_error, belonging, fitted, normal_at, pair_of, shape
-from tests.refine.contact.solids import box
 
 SEEDS = st.integers(0, 10_000)
 few = settings(max_examples=30, deadline=None)

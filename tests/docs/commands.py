@@ -16,7 +16,7 @@ SHORTER = {
     "train": "--set run.steps=2 --set run.batch=2 --set data.points=100 --set data.workers=0 "
     "--set data.val_pairs=2 --set run.validate_every=2",
     "evaluate": "--limit 2 --samplings 1 --fast --points 100",
-    "data make": "--n 2",
+    "data make": "--pairs 2",
 }
 """Added to a documented command, so that it runs in a moment; what the document says stays in it."""
 ONLY_PARSED = {
@@ -65,6 +65,7 @@ def check_other_program(words: list[str]) -> None:
     elif words[:2] == ["pip", "install"]:
         project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
         extras = re.findall(r"^(\w+) = \[", project, re.MULTILINE)
-        assert set(re.findall(r"\w+", words[2].partition("[")[2])) <= set(extras), words
+        asked = " ".join(words).partition("[")[2].partition("]")[0]
+        assert set(re.findall(r"\w+", asked)) <= set(extras), words
     else:
         assert words[0] == "export", f"{words}: a line that no rule covers"

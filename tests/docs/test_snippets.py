@@ -43,6 +43,7 @@ def workplace(stand_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return folder
 
 
+@pytest.mark.slow
 @each_document
 def test_python_snippets_run_in_order(path, workplace, capsys):
     exec(compile(python_of(path), str(path), "exec"), {})
@@ -50,6 +51,7 @@ def test_python_snippets_run_in_order(path, workplace, capsys):
         assert "torch.Size([1, 3, 3])" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @each_document
 def test_command_lines_run_or_are_parsed(path, workplace, capsys):
     for words in command_lines(path):

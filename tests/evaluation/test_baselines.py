@@ -195,7 +195,7 @@ def test_what_open3d_refuses_is_counted_as_failed():
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_missing_library_is_named_in_one_line(name, monkeypatch):
     monkeypatch.setitem(sys.modules, NEEDS[name], None)
-    with pytest.raises(InputError, match=r'pip install "bitr\[baselines\]"') as caught:
+    with pytest.raises(InputError, match=r'pip install -e "\.\[baselines\]"') as caught:
         baseline(name)
     assert NEEDS[name] in str(caught.value)
     assert "\n" not in str(caught.value)

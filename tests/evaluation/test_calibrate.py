@@ -64,6 +64,7 @@ def test_noise_is_not_held_for_knowledge():
     assert calibrate(ORIGIN, noise)[1].to_dict()["auroc"] < 0.75
 
 
+@pytest.mark.slow
 def test_the_same_rows_and_seed_give_the_same_fit():
     one, other = (calibrate(ORIGIN, rows(60, np.random.default_rng(2)))[0] for _ in range(2))
     assert one.to_dict() == other.to_dict()

@@ -38,7 +38,9 @@ def _smaller(monkeypatch):
 
 def small(kind=BITR, **changes):
     torch.manual_seed(0)
-    return kind(BITRConfig(width=0, num_keypoints=8, num_neighbors=8, num_layers=2, **changes)).eval()
+    return kind(
+        BITRConfig(extractor="paper", num_keypoints=8, num_neighbors=8, num_layers=2, **changes)
+    ).eval()
 
 
 class PushedAtTheEnd(BITR):

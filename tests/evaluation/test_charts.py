@@ -125,7 +125,7 @@ def test_the_users_own_settings_stay(tmp_path):
 
 def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"bitr\[viz\]"):
+    with pytest.raises(InputError, match=r"\.\[viz\]"):
         recall_curve({"small": SMALL}).write(tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
 

@@ -25,7 +25,7 @@ from bitr.evaluation.learned_baselines import (
 )
 from bitr.groups import Cloud, Rigid, rotation_angle
 from bitr.model import BITRConfig
-from bitr.model.inputs import centered
+from bitr.model.inputs import center_pair
 from bitr.testing import (
     assert_bi_equivariant,
     assert_permutation_invariant,
@@ -106,7 +106,7 @@ def test_every_weight_gets_a_gradient_as_training_on_several_processes_needs(rng
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "lev"])
 def test_embeddings_of_new_weights_tell_clouds_apart(name, rng):
     model, (source, reference, _) = untrained(name), pairs(40, 100, rng)
-    x, _, _ = centered(source, reference, with_unit=True)
+    x, _, _ = center_pair(source, reference, with_unit=True)
     pooled = greatest(model.encode(x.points.float()), None)
     assert pooled.var(0).mean() > pooled.mean(0).square().mean()
 

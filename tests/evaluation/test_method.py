@@ -18,8 +18,8 @@ from bitr.evaluation.method import (
     under,
 )
 from bitr.testing import Laws
-from tests.app.cases import untrained
 from tests.data.cases import answer_error, pair_of
+from tests.pieces import untrained
 
 TESTS = tuple(PERTURBATIONS)
 BOUND = Method("bound", lambda pair: pair.ref_from_src)

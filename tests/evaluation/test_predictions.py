@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitr.app.batch import run_batch
-from bitr.app.manifest import read_manifest
 from bitr.assembly.assemble import Settings
+from bitr.assembly.batch import read_manifest, run_batch
 from bitr.assembly.network import Network
 from bitr.data import dataset
 from bitr.data.own import write_pairs
 from bitr.data.poses import pose
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import NUMBERS, evaluate_predictions, read_predictions
-from tests.app.cases import untrained
 from tests.data.cases import pair_of
+from tests.pieces import untrained
 
 SHIFT = pose(np.eye(3), np.array([3.0, 4.0, 0.0]))
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bitr.cli.bench import bench
+from bitr.cli import bench
 from bitr.evaluation import speed
 from bitr.evaluation.speed import ModelRow, Patience, Times, take_turns
 
@@ -50,7 +50,7 @@ def test_patience_ends_the_turns_but_not_before_the_least(clock):
 def test_bench_prints_one_json_object(monkeypatch, capsys):
     monkeypatch.setattr(speed, "QUICK", Patience(rounds=1, seconds=0.0, least=1))
     monkeypatch.setattr(speed, "QUICK_SIZES", (64,))
-    bench(quick=True, as_json=True)
+    bench.run(quick=True, json=True)
     report = json.loads(capsys.readouterr().out)
     assert report.keys() == {"machine", "models"}
     assert report["machine"]["gflop_per_second"] > 0
@@ -65,7 +65,7 @@ def test_bench_prints_a_table_with_a_cell_under_every_head(monkeypatch, capsys):
     row = ModelRow("default", 1, 256, 1, 2.25, 15.0, 16.0, None, None, None, 0.125)
     monkeypatch.setattr(speed, "model_rows", lambda quick: iter([row]))
     monkeypatch.setattr(speed, "machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
-    bench(quick=True, as_json=False)
+    bench.run(quick=True, json=False)
     facts, table = capsys.readouterr().out.split("\n\n")
     assert facts.splitlines() == ["- threads: 2", "- unit ms: 7.0"]
     assert table.splitlines()[2] == "| default | 1 | 256 | 1 | 2.2 (15) |  | 0.12 |"

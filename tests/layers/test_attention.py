@@ -1,11 +1,11 @@
-"""The transformer layer: equal to the paper's equations, and lawful."""
+"""The transformer layer: equal to the paper's equations, lawful, and differentiable with little memory."""
 
 import pytest
 import torch
 
 from bitr import InputError, Rigid
 from bitr.groups import Rep, swap, turn
-from bitr.layers import Chebyshev, Homogeneous, TransformerLayer
+from bitr.layers import Chebyshev, Homogeneous, TransformerLayer, attention
 from tests.conftest import assert_same_field, random_field, random_points
 from tests.layers.cases import make_edges, make_layer, rep_of
 from tests.reference.literal import literal_layer
@@ -197,3 +197,73 @@ def test_representations_without_scalars_or_a_common_degree_are_refused():
     for rep_in, rep_out in (({(1, 0): 2}, {(1, 0): 2}), ({(0, 0): 2}, {(1, 0): 2})):
         with pytest.raises(InputError, match="expected scalars at the input and a degree in common"):
             TransformerLayer(Rep(rep_in), Rep(rep_out), radial, radial, heads=2, head_channels=1, tied=False)
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+@pytest.mark.parametrize("sides", [1, 2])
+def test_backward_pass_is_the_derivative_of_the_forward_pass(rng, sides, kind):
+    layer, points = make_layer(sides, 1, kind), random_points(6, 3 * sides, rng).requires_grad_()
+    field = {d: f.requires_grad_() for d, f in random_field(rep_of(sides, 1, 2), 6, rng).items()}
+
+    def run(points, *features):
+        return tuple(layer(dict(zip(field, features, strict=True)), make_edges(points, 1, kind)).values())
+
+    assert torch.autograd.gradcheck(run, (points, *field.values()))
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_backward_pass_is_right_for_padded_clouds(rng, kind):
+    layer, points = make_layer(1, 1, kind), random_points(8, 3, rng).requires_grad_()
+    mask = torch.arange(8)[None] < 6
+    field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 8, rng).items()}
+
+    def run(points, *features):
+        out = layer(dict(zip(field, features, strict=True)), make_edges(points, 1, kind, mask=mask))
+        return tuple(value[:6] for value in out.values())
+
+    assert torch.autograd.gradcheck(run, (points, *field.values()))
+
+
+def test_backward_pass_is_right_for_the_papers_functions_with_an_envelope(rng):
+    layer, points = make_layer(1, 1, "paper"), random_points(6, 3, rng).requires_grad_()
+    field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 6, rng).items()}
+
+    def run(points, *features):
+        edges = make_edges(points, 1, functions=0)
+        assert edges.envelope is not None
+        return tuple(layer(dict(zip(field, features, strict=True)), edges).values())
+
+    assert torch.autograd.gradcheck(run, (points, *field.values()))
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_nodes_in_chunks_give_the_same_values_and_gradients(rng, monkeypatch, kind):
+    layer, points = make_layer(1, 1, kind), random_points(20, 3, rng).requires_grad_()
+    mask = torch.arange(20)[None] < 17
+    field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 20, rng).items()}
+    results = []
+    for edges_at_once in (10**6, 12):
+        monkeypatch.setattr(attention, "EDGES_AT_ONCE", edges_at_once)
+        out = layer(field, make_edges(points, 1, kind, mask=mask))
+        loss = sum(value[:17].square().sum() for value in out.values())
+        results.append((loss, *torch.autograd.grad(loss, [points, *field.values(), *layer.parameters()])))
+    for whole, in_chunks in zip(*results, strict=True):
+        torch.testing.assert_close(in_chunks, whole, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_keeps_nothing_per_edge_but_the_geometry(rng, kind):
+    """Inside the layer, all per-edge tensors are made again; outside, the geometry was there before."""
+    layer, k = make_layer(1, 1, kind), 7
+    edges = make_edges(random_points(50, 3, rng), 1, kind, k=k)
+    field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 50, rng).items()}
+    geometry = (edges.directions, edges.lengths, edges.envelope, edges.basis)
+    known = {t.data_ptr() for t in geometry if t is not None}
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        out = layer(field, edges)
+    per_edge = [t for t in kept if k in t.shape and t.data_ptr() not in known]
+    assert not per_edge, [t.shape for t in per_edge]
+    assert len(kept) > 5, "features and weights are kept"
+    sum(value.sum() for value in out.values()).backward()
+    assert all(f.grad.isfinite().all() for f in field.values())

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from bitr import BITR, BITRConfig, Rigid
 from bitr.errors import InputError
 from bitr.groups import Cloud
-from bitr.layers import nearest_neighbors
+from bitr.layers import Neighborhoods, nearest_neighbors
 from bitr.layers import neighbors as neighbors_module
 from tests.conftest import random_points
 
@@ -60,9 +60,11 @@ def test_clouds_searched_side_by_side_are_those_searched_alone(rng, monkeypatch)
     monkeypatch.setattr(neighbors_module, "TREE_FROM", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     clouds = [random_points(60, 3, rng, b=3), random_points(40, 3, rng)]
-    together = neighbors_module.nearest_neighbors_in_each([(cloud, None) for cloud in clouds], 8)
-    for cloud, (index, _) in zip(clouds, together, strict=True):
-        assert torch.equal(index, nearest_neighbors(cloud, 8)[0])
+    around, starts = Neighborhoods.of_all(clouds, [None, None], 8), [0, 60, 120, 180]
+    alone = [nearest_neighbors(cloud[None], 8)[0][0] for batch in clouds for cloud in batch]
+    expected = [index + start for index, start in zip(alone, starts, strict=True)]
+    assert torch.equal(around.index, torch.cat(expected))
+    assert around.valid is None
 
 
 def test_neighbors_do_not_change_far_from_the_origin(rng):

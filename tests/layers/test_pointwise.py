@@ -1,22 +1,19 @@
-"""Layers that act on each point: linear maps, Elu, normalisation, radial functions."""
+"""Layers that act on each point: linear maps, Elu, normalisation, feed-forward."""
 
 import pytest
 import torch
 
-from bitr import InputError, Rigid
+from bitr import Rigid
 from bitr.groups import Rep, swap, turn
 from bitr.layers import (
-    Chebyshev,
     Clouds,
     DegreeLinear,
     Elu,
     FeedForward,
     FieldNorm,
-    Homogeneous,
     WholeCloudBlock,
 )
 from tests.conftest import assert_same_field, random_field, random_points
-from tests.layers.cases import make_edges
 from tests.reference.literal import literal_elu
 
 REP = Rep.two_sided(2, 3)
@@ -115,37 +112,6 @@ def test_means_and_spread_of_clouds_in_a_row(rng):
     assert [part.shape for part in clouds.split(values)] == [(2, 8, 3), (1, 4, 3)]
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("sides", [1, 2])
-def test_paper_radial_functions_have_their_scale_degree(rng, sides, degree):
-    radial = Homogeneous(sides, 8, degree).double()
-    x = random_points(9, 3 * sides, rng)
-    h, larger = radial(make_edges(x, 1, "paper")), radial(make_edges(5 * x, 1, "paper"))
-    torch.testing.assert_close(larger, 5**degree * h)
-
-
-def test_paper_radial_function_of_one_distance_is_a_constant():
-    """What the paper's Φ_E sees of a distance: LayerNorm(r·w) = LayerNorm(w)."""
-    radial = Homogeneous(1, 8, degree=0).double()
-    values = radial.trunk(torch.tensor([[0.1], [1.0], [30.0]]).double())
-    torch.testing.assert_close(values[0], values[1], atol=1e-9, rtol=1e-9)
-    torch.testing.assert_close(values[2], values[1], atol=1e-9, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: Chebyshev(2, 3), lambda: Homogeneous(2, 8, 0)], ids=["ours", "paper"]
-)
-def test_swapping_the_sides_permutes_the_radial_functions(rng, make):
-    radial, z = make().double(), random_points(9, 6, rng)
-    h = radial(make_edges(z, 1))
-    torch.testing.assert_close(radial(make_edges(z.roll(3, dims=-1), 1)), h[:, radial.swap_order])
-
-
-def test_a_layer_and_its_edges_must_agree_on_the_radial_functions(rng):
-    with pytest.raises(InputError, match="the edges carry 3 radial functions, the layer expects 4"):
-        Chebyshev(1, 4)(make_edges(random_points(9, 3, rng), 1))
-
-
 ONE_SIDED = Rep({(0, 0): 4, (1, 0): 3, (2, 0): 2})
 
 
@@ -160,15 +126,6 @@ def test_feed_forward_tells_a_shape_from_its_mirror_image(rng):
     layer, f = FeedForward(ONE_SIDED).double(), random_field(ONE_SIDED, 5, rng)
     mirrored = {d: (-1) ** d[0] * values for d, values in f.items()}
     assert (layer(mirrored)[1, 0] + layer(f)[1, 0]).abs().max() > 1e-3
-
-
-def test_feed_forward_of_many_points_is_that_of_each(rng, monkeypatch):
-    layer, f = FeedForward(ONE_SIDED).double(), random_field(ONE_SIDED, 23, rng)
-    whole = layer(f)
-    monkeypatch.setattr("bitr.layers.feed_forward.ROWS", 5)
-    parts = layer(f)
-    for degree, values in whole.items():
-        torch.testing.assert_close(parts[degree], values)
 
 
 def test_feed_forward_does_not_run_away_from_large_features(rng):

@@ -21,6 +21,7 @@ def test_paper_config_has_the_papers_sizes():
     assert 150_000 < parameters < 190_000, "the paper has 0.17 M"
 
 
+@pytest.mark.slow
 def test_the_pose_is_differentiable_in_points_and_weights():
     model = BITR(TINY).double()
     x, y = (
@@ -148,7 +149,7 @@ def test_aruns_method_is_one_setting_of_the_merged_features(rng):
     x, g = random_points(9, 3, rng), Rigid.random(rng)
     field = {(0, 0): torch.ones(1, 9, 1, 2).double(), (1, 0): torch.ones(1, 9, 3, 1).double()}
     _, merged = merge(KeyPoints(x, field, {}), KeyPoints(g.act(x), field, {}))
-    assert merged_rep(rep).of(merged)
+    assert {degree: f.shape[-1] for degree, f in merged.items()} == dict(merged_rep(rep))
     correlation = merged[1, 1][..., -1].sum(0).reshape(3, 3).T
     torch.testing.assert_close(nearest_rotation(correlation), arun(x[0], g.act(x)[0]).rotation)
 
@@ -243,6 +244,7 @@ def test_more_neighbors_than_points_means_all_points(rng):
         ({"max_degree": 0}, "max_degree = 0"),
         ({"radial_functions": (3, 0)}, "expected a tuple of two numbers from 1 to 512"),
         ({"num_layers": True}, "num_layers = True: expected a whole number"),
+        ({"width": -1}, "width = -1: expected a whole number from 1 to 1024"),
     ],
 )
 def test_impossible_settings_are_refused(changes, message):
@@ -256,6 +258,7 @@ def test_impossible_settings_are_refused(changes, message):
         ("swap", "no", "swap = 'no': expected True or False"),
         ("radial_functions", (4.0, 3), "expected a tuple of two numbers from 1 to 512"),
         ("radial_functions", 4, "expected a tuple of two numbers from 1 to 512"),
+        ("extractor", "narrow", "extractor = 'narrow': expected 'wide' or 'paper'"),
     ],
 )
 def test_settings_of_the_wrong_type_are_refused(name, value, message):

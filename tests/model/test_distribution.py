@@ -6,8 +6,16 @@ import pytest
 import torch
 
 from bitr import BITR, BITRConfig, Rigid
-from bitr.model.distribution import log_density, log_normalizer, sample_rotations
-from bitr.model.modes import CONCENTRATION, SPREAD, Heads, beliefs, bounded_spread
+from bitr.model.distribution import (
+    CONCENTRATION,
+    SPREAD,
+    Heads,
+    beliefs,
+    bounded_spread,
+    log_density,
+    log_normalizer,
+    sample_rotations,
+)
 from bitr.model.projection import Unprojected
 from bitr.testing import SETTINGS, example_pair
 

@@ -6,11 +6,14 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 import bitr
 from bitr.assembly.network import Network
 from bitr.data import info
 from bitr.model.checkpoint import card_of, note_of
+from bitr.testing import SETTINGS, example_pair
 
 FOLDER = Path(str(resources.files("bitr") / "weights"))
 NAMES = sorted(path.stem for path in FOLDER.glob("*.safetensors"))
@@ -53,3 +56,90 @@ def test_only_weights_whose_data_allows_it_are_shipped(name):
 
 def test_the_default_weights_know_how_sure_they_are():
     assert note_of("default", "calibration") is not None
+
+
+# Poses of a pair as they were before the layers were rewritten, the first three rows of each matrix
+
+SHIPPED = {
+    "default": (
+        (-0.0326966273929108, -0.892759938460856, -0.449344659294508, -0.866302816718285),
+        (-0.900136986103904, 0.221697704976929, -0.374971377381983, 0.41958011792147),
+        (0.434378103505354, 0.392211447929978, -0.810855007573956, -1.29520434580448),
+    ),
+    "bowl-placing": (
+        (0.621578479166057, -0.144892790761602, -0.769835224851998, -1.55026418924864),
+        (0.770553014953258, -0.063830260082581, 0.63417170312482, -0.317253923618839),
+        (-0.141025690510829, -0.9873863362854, 0.0719720607794393, -0.0103069246027208),
+    ),
+    "mug-hanging": (
+        (0.682846711154967, -0.308918928963015, -0.662034337775005, -1.35599662872145),
+        (0.575394430802077, -0.330966282238069, 0.74791882515649, -0.0549628498931305),
+        (-0.450157325905954, -0.891644780924475, -0.0482490060347916, 0.328658096365119),
+    ),
+}
+PAPER = {"radial": "homogeneous", "radial_functions": [8, 4], "smooth": False}
+OLDER = {
+    "the paper's layers, named by width 0": (
+        {"width": 0, "num_layers": 2, "num_keypoints": 8},
+        (
+            (0.626946517098347, -0.118199500209334, 0.770043468155218, 0.367377865905635),
+            (-0.547153477062781, -0.770422739596979, 0.327218390146389, 1.08640457091594),
+            (0.554581948170296, -0.626480391123417, -0.547687120810312, -1.87944593546366),
+        ),
+    ),
+    "degree 2": (
+        {"width": 0, "max_degree": 2, "num_keypoints": 8, "offset": True},
+        (
+            (-0.579529508972636, 0.633794606914732, -0.512298686779242, 0.305848926989838),
+            (0.789730130324671, 0.281576351713546, -0.545014751555468, -2.02643132971396),
+            (-0.201176215013889, -0.720429840027112, -0.663708502364702, -0.881807487472648),
+        ),
+    ),
+    "the paper's construction": (
+        {"width": 0, **PAPER, "position_features": False, "normalize": False, "num_keypoints": 8},
+        (
+            (-0.270719222484556, -0.457526717012147, 0.846983120137258, 1.7684349589521),
+            (-0.962155851130683, 0.10017418731772, -0.253419119898687, 0.788388838928701),
+            (0.0311001722237776, -0.883535191950678, -0.467331085925525, -1.04631165587767),
+        ),
+    ),
+    "wide": (
+        {"width": 8, "num_layers": 2, "num_keypoints": 8, "dense": True, "num_modes": 2},
+        (
+            (-0.346433973166926, -0.154536397447579, -0.925257804127963, -0.50594642675091),
+            (-0.810304993109777, -0.447660167479786, 0.378161595873159, 1.40349014943874),
+            (-0.472640794237168, 0.880749042756161, 0.0298630759796238, 0.0342275131289286),
+        ),
+    ),
+}
+
+
+def assert_stored(model, rows):
+    """To 1e-12, over the singular gap where that is small."""
+    with torch.no_grad():
+        found = model.double().solve(*example_pair(0, 100, SETTINGS[0]))
+    tolerance = 1e-12 / min(1.0, float(found.singular_gap))
+    expected = torch.tensor(rows, dtype=torch.float64)
+    torch.testing.assert_close(found.pose.matrix()[0, :3], expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shipped_weights_keep_their_poses(name):
+    assert_stored(bitr.load(name), SHIPPED[name])
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_older_checkpoints_keep_their_poses(name, tmp_path):
+    """Configs from before ``extractor``, with weights that no generator has drawn."""
+    config, rows = OLDER[name]
+    drawn = bitr.BITR(bitr.BITRConfig.from_dict(config)).double()
+    weights = {
+        key: 0.4 * torch.cos(1.7 * torch.arange(value.numel(), dtype=torch.float64) + i).reshape(value.shape)
+        for i, (key, value) in enumerate(sorted(drawn.state_dict().items()))
+    }
+    metadata = {"format": "bitr-1", "config": json.dumps(config)}
+    save_file(weights, tmp_path / "model.safetensors", metadata)
+    loaded = bitr.load(tmp_path)
+    assert loaded.config.extractor == ("wide" if config["width"] else "paper")
+    assert bitr.BITRConfig.from_dict(loaded.config.to_dict()) == loaded.config
+    assert_stored(loaded, rows)

@@ -35,7 +35,7 @@ def radial_functions(radial: Radial, lengths: Sides) -> Tensor:
 
 
 def kernel(weights: Tensor, h: Tensor, o: Degree, i: Degree, directions: Sides) -> Tensor:
-    """𝒲^{o,i}(z) of (Bi-SE3-kernel), as (c_out, c_in, (2o₁+1)(2o₂+1), (2i₁+1)(2i₂+1))."""
+    """𝒲^{o,i}(z) of eq. (8), as (c_out, c_in, (2o₁+1)(2o₂+1), (2i₁+1)(2i₂+1))."""
     total = 0
     for a, j1 in enumerate(range(abs(o[0] - i[0]), o[0] + i[0] + 1)):
         for b, j2 in enumerate(range(abs(o[1] - i[1]), o[1] + i[1] + 1)):
@@ -49,7 +49,7 @@ def kernel(weights: Tensor, h: Tensor, o: Degree, i: Degree, directions: Sides) 
 def literal_layer(
     layer: TransformerLayer, field: Field, points: Tensor, edges: Edges, unit: float | None
 ) -> Field:
-    """Eqs. Bi-SE3-layer, SE3-attention and bi-query for one cloud (n, d) with features (n, m, c)."""
+    """Eqs. (5) to (7) for one cloud (n, d) with features (n, m, c)."""
     heads = layer.heads
     query = {
         o: torch.einsum("nmc,cd->nmd", field[o], layer.query.weights[layer.query._key(o)])
@@ -100,7 +100,7 @@ def literal_layer(
 
 
 def literal_elu(mu: Tensor, nu: Tensor) -> Tensor:
-    """Eq. Relu-def on (m, c): per channel F_μ, or F_μ without its part along F_ν / ‖F_ν‖."""
+    """Eq. (9) on (m, c): per channel F_μ, or F_μ without its part along F_ν / ‖F_ν‖."""
     columns = []
     for f_mu, f_nu in zip(mu.T, nu.T, strict=True):
         unit = f_nu / f_nu.norm()

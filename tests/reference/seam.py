@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bitr.assembly.seam import ACROSS, ALONG, DAMPING, LESS, OUT, TURNED
-from bitr.refine.surface import Border
+from bitr.assembly.surface import Border
 
 
 @dataclass

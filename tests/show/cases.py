@@ -50,7 +50,8 @@ def colored(pixels: np.ndarray, name: str) -> np.ndarray:
 
 def hypothesis(pose: np.ndarray, weight: float = 1.0, method: str = "seam") -> Hypothesis:
     """One as the engine makes it, with numbers of its own."""
-    return Hypothesis(pose, weight, method, "match", 0.5, 0.1, {"overlap_larger": 0.25, "seam": 0.75})
+    evidence = {"overlap_larger": 0.25, "seam": 0.75, "mate_larger": 0.125}
+    return Hypothesis(pose, weight, method, "match", 0.5, 0.1, evidence)
 
 
 def assembly_of(poses: Sequence[np.ndarray], **more: Any) -> Assembly:

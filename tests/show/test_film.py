@@ -160,7 +160,7 @@ def test_other_suffixes_are_refused(tmp_path):
 
 def test_without_pillow_one_line_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(film, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r'pip install "bitr\[viz\]"') as caught:
+    with pytest.raises(InputError, match=r'pip install -e "\.\[viz\]"') as caught:
         write_animation(tmp_path / "a.gif", cut_scene(), force=False)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

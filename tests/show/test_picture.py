@@ -175,7 +175,7 @@ def test_state_shared_with_other_figures_is_left_alone(tmp_path):
 
 def test_without_matplotlib_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(InputError, match=r'pip install "bitr\[viz\]"') as caught:
+    with pytest.raises(InputError, match=r'pip install -e "\.\[viz\]"') as caught:
         write_png(tmp_path / "a.png", cut_scene(), force=False)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

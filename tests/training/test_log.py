@@ -6,10 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bitr.training.curves import draw_curves
-from bitr.training.log import Record, RunLog, read_log
-from bitr.training.meter import Meter
-from bitr.training.trainer import Step
+from bitr.training.log import Meter, Record, RunLog, draw_curves, read_log
+from bitr.training.optimizer import Step
 
 PLAIN = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 80.0, 1e-3, 2.0, 30.0, 0.25, 0)
 VALIDATED = Record(
@@ -87,7 +85,7 @@ def test_a_meter_goes_on_with_what_another_had_counted():
         whole.add(step(loss))
     with first.waiting():
         pass
-    second = Meter(first.kept())
+    second = Meter(first.state())
     assert second.waited == first.waited
     assert second.seconds >= first.waited
     second.add(step(0.4))

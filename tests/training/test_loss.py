@@ -8,12 +8,19 @@ import torch
 
 from bitr.groups import Cloud, Rigid
 from bitr.model import BITR, Solution
-from bitr.model.modes import Heads
+from bitr.model.distribution import Heads
 from bitr.model.projection import Unprojected
 from bitr.training.config import PLAIN, LossConfig
-from bitr.training.loss import NEAR, crowding, dense_labels, pair_size, pose_loss, square_displacement
-from bitr.training.objective import Objective
-from bitr.training.samples import Batch, collate
+from bitr.training.loss import (
+    NEAR,
+    Objective,
+    crowding,
+    dense_labels,
+    pair_size,
+    pose_loss,
+    square_displacement,
+)
+from bitr.training.stream import Batch, collate
 from tests.training.cases import MODEL, pair
 
 QUARTER = torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]], dtype=torch.float64)

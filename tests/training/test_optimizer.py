@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from bitr.model import BITR
 from bitr.training.config import OptimizerConfig
-from bitr.training.group import Group
-from bitr.training.optimizer import make_optimizers, rate_at, update_average
-from bitr.training.samples import collate
-from bitr.training.trainer import Trainer
+from bitr.training.distributed import Group
+from bitr.training.optimizer import Trainer, make_optimizers, rate_at, update_average
+from bitr.training.stream import collate
 from tests.training.cases import MODEL, changed, config, pair
 
 ALONE = Group(0, 1, torch.device("cpu"))

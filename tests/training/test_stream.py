@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from bitr.data import dataset
+from bitr.data.pair import reseed
 from bitr.errors import InputError
 from bitr.training.config import DataConfig
-from bitr.training.source import Source, sources
-from bitr.training.stream import Numbers, Stream, batches
+from bitr.training.stream import Numbers, Source, Stream, batches, sources
 from tests.training.cases import MODEL, config, write_folder
 
 DATA = DataConfig(points=32)
@@ -133,7 +133,7 @@ def test_a_stream_travels_to_another_process(stream):
 
 def assert_reseeding_is_opening_anew(name, root=None):
     pairs, opened = (dataset(name, "train", root, seed) for seed in (3, 7))
-    other, i = pairs.reseeded(9).reseeded(7), len(opened) - 1
+    other, i = reseed(reseed(pairs, 9), 7), len(opened) - 1
     assert len(other) == len(opened)
     assert_same_pair(other[i], opened[i])
     assert not np.array_equal(pairs[i].ref_from_src, other[i].ref_from_src)

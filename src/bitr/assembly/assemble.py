@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,29 +14,29 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import expit
 
-from bitr.assembly.finish import METHODS, Candidates, finish, gaps
+from bitr.assembly.align import Frame, Matrix, Numbers, angles, distinct, gaps
+from bitr.assembly.finish import METHODS, Candidates, finish
+from bitr.assembly.mate import settle_mates
 from bitr.assembly.network import Network
+from bitr.assembly.orbit import SAME_SHIFT, SAME_TURN, Orbit, pose_gaps
+from bitr.assembly.overlay import bring_together, fit
 from bitr.assembly.propose import Proposals, propose
 from bitr.assembly.sample import SURFACE, Sampled, sample
 from bitr.assembly.seam import settle
+from bitr.assembly.separate import Separation, separate
+from bitr.assembly.symmetry import FEWEST, FLAT, NO_SYMMETRY, Symmetries, spreads, symmetries
 from bitr.assembly.verify import NAMES, Evidence, evidence, shortlist
 from bitr.data.piece import MIN_POINTS
 from bitr.data.poses import nearest_pose
 from bitr.errors import InputError
-from bitr.hypotheses import Nearness, Orbit, Symmetries, described, symmetries
-from bitr.hypotheses.outline import FEWEST, FLAT, spreads
 from bitr.io import Geometry, as_geometry
 from bitr.model import BITR
-from bitr.refine import Separation, separate
-from bitr.refine.fitness import Fit, fit
-from bitr.refine.frame import Matrix, moved
-from bitr.refine.icp import bring_together
 
 LIMITS = {"hypotheses": (1, 64), "points": (MIN_POINTS, 1_000_000), "seed": (0, 2**63 - 1)}
 POINTS = 1000
-"""Of each cloud that the model sees, where nothing says how many the weights are for."""
+"""Points of each cloud that the model sees, where nothing says how many the weights are for."""
 SAMPLINGS = 4
-"""Of either piece; the model is asked for each."""
+"""Samplings of either piece; the model is asked for each."""
 FAST_SURFACE = 1600
 """Points of both surfaces together for an answer of one forward pass."""
 SURE = 0.5
@@ -47,25 +47,31 @@ KEEP = 1.5
 """A given pose stays unless another scores better by this much."""
 UNLIKE = 100.0
 """Ratio of the pieces' sizes from which on their units are doubted."""
+LOGGED = 8
+"""Candidates that a verbose run tells of."""
 METHOD_NAMES = ("auto", *METHODS)
+ADVICE = (
+    "Look at the report (--html) and at other poses (--hypotheses 5), give a rough pose (--init), or "
+    "more points"
+)
 
 log = logging.getLogger("bitr")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How pairs are assembled: what a batch has in common, beside the model."""
+    """Settings that a batch of pairs has in common, beside the model."""
 
     method: str = "auto"
     """Kind of joint: ``auto`` tries all that the weights are for."""
     hypotheses: int = 1
-    """How many poses to return at most."""
+    """Most poses to return."""
     separate: bool = False
-    """Whether pieces that reach into each other are brought apart, at the end."""
+    """Bring pieces apart that reach into each other, at the end."""
     fast: bool = False
     """One forward pass of the model, and its pose as it is."""
     points: int | None = None
-    """Of each cloud that the model sees; None: as many as the weights are for, or ``POINTS``."""
+    """Points of each cloud that the model sees; None: as many as the weights are for, or ``POINTS``."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -81,7 +87,7 @@ class Settings:
                 raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
 
     def methods(self, network: Network) -> frozenset[str]:
-        """What is proposed and finished; the model's own pose always."""
+        """Methods that propose and finish; the model's own pose always."""
         if self.fast:
             return frozenset(["model"])
         return frozenset(network.joints if self.method == "auto" else [self.method]) | {"model"}
@@ -95,9 +101,9 @@ class Hypothesis:
     weight: float
     """The weights of all hypotheses add up to 1; symmetric images have equal ones."""
     method: str
-    """``overlap``, ``seam``, ``touch`` or ``model``; ``given`` for a pose of the user's, left as it is."""
+    """``overlap``, ``seam``, ``mate``, ``touch``, ``model``, or ``given``: the user's pose, left as it is."""
     origin: str
-    """What proposed it: model, match, seam, copy, given or symmetry."""
+    """The proposer: model, match, seam, mate, copy, given or symmetry."""
     confidence: float
     """Chance from 0 to 1 that this pose is right."""
     fitness: float
@@ -122,7 +128,7 @@ class Assembly:
     reason: str | None
     """Why, in words, unless the status is ``ok``."""
     method: str
-    """What finished the answer: ``overlap``, ``seam``, ``touch`` or ``model``."""
+    """The method that finished the answer: ``overlap``, ``seam``, ``mate``, ``touch`` or ``model``."""
     evidence: dict[str, float]
     """The numbers that the confidence rests on, by name."""
     hypotheses: tuple[Hypothesis, ...]
@@ -136,7 +142,7 @@ class Assembly:
     or where nothing tells the inside of a piece."""
     penetration_after: float | None
     seconds: float
-    """Of everything but reading and writing files."""
+    """Time of everything but reading and writing files."""
     model: str
     source: str
     reference: str
@@ -145,14 +151,6 @@ class Assembly:
     reference_keypoints: Float64[np.ndarray, "l 3"]
     singular_gap: float
     """Near 0 the model's rotation is not determined: the shape is symmetric or degenerate."""
-
-    @property
-    def ambiguous(self) -> bool:
-        return self.status == "ambiguous"
-
-    @property
-    def degenerate(self) -> bool:
-        return self.status == "degenerate"
 
     def moved(self, source: Geometry) -> Geometry:
         """The source, or any other geometry in its coordinates, put in its place on the reference."""
@@ -198,15 +196,12 @@ def assemble(
     """
     settings = Settings(method, hypotheses, separate, fast, points, seed)
     pair = as_geometry(source, "source"), as_geometry(reference, "reference")
-    start = None if init is None else _pose_of(init)
-    return assemble_geometries(*pair, Network.of(model), settings, start)
-
-
-def _pose_of(init: Any) -> Matrix:
-    matrix = np.asarray(init, dtype=np.float64)
-    if matrix.shape != (4, 4):
-        raise InputError(f"init: found an array of shape {matrix.shape}, expected (4, 4)")
-    return nearest_pose(matrix, "init")
+    if init is not None:
+        init = np.asarray(init, dtype=np.float64)
+        if init.shape != (4, 4):
+            raise InputError(f"init: found an array of shape {init.shape}, expected (4, 4)")
+        init = nearest_pose(init, "init")
+    return assemble_geometries(*pair, Network.of(model), settings, init)
 
 
 def assemble_geometries(
@@ -226,11 +221,24 @@ class Judged:
     proposals: Proposals
     candidates: Candidates
     evidence: Evidence
-    scores: Float64[np.ndarray, " g"]
+    scores: Numbers
 
     def poses(self) -> list[Matrix]:
-        """In the coordinates of the pieces."""
-        return [self.sampled.frame.outside(pose) for pose in self.candidates.poses]
+        """The candidates in the coordinates of the pieces."""
+        return list(self.sampled.frame.outside(self.candidates.poses))
+
+    def numbers(self, i: int) -> dict[str, float]:
+        """The evidence of a candidate by name."""
+        return dict(zip(NAMES, self.evidence[i].tolist(), strict=True))
+
+    def line(self, i: int) -> str:
+        """A candidate in one line."""
+        n, method, origin = self.numbers(i), self.candidates.methods[i], self.candidates.origins[i]
+        return (
+            f"{method:7} from {origin:6} score {self.scores[i]:5.2f}: overlap {n['overlap_larger']:.2f}, "
+            f"seam {n['seam']:.2f}, contact {n['mate_larger']:.2f}, support {np.expm1(n['support']):.1f}, "
+            f"model {n['model_share']:.2f}, crossing {n['crossing']:.2f}"
+        )
 
 
 def judge(
@@ -252,29 +260,21 @@ def judge(
         FAST_SURFACE if settings.fast else SURFACE,
     )
     proposals = propose(sampled, network.model, methods, init)
-    proposals = shortlist(sampled, proposals, network.verifier)
+    proposals = (
+        proposals.most_believed() if settings.fast else shortlist(sampled, proposals, network.verifier)
+    )
     candidates = finish(sampled, proposals, methods)
     rows = evidence(sampled, proposals, candidates)
     scores = network.verifier.scores(rows)
     order = _order(candidates, scores, settings)
-    for i in order[:8]:
-        numbers = dict(zip(NAMES, rows[i], strict=True))
-        log.info(
-            "%-7s from %-6s score %5.2f: overlap %.2f, seam %.2f, support %.1f, model %.2f, crossing %.2f",
-            candidates.methods[i],
-            candidates.origins[i],
-            scores[i],
-            numbers["overlap_larger"],
-            numbers["seam"],
-            np.expm1(numbers["support"]),
-            numbers["model_share"],
-            numbers["crossing"],
-        )
-    return Judged(sampled, proposals, candidates.take(order), rows[order], scores[order])
+    judged = Judged(sampled, proposals, candidates.take(order), rows[order], scores[order])
+    for i in range(min(LOGGED, len(order))):
+        log.info("%s", judged.line(i))
+    return judged
 
 
-def _order(candidates: Candidates, scores: Float64[np.ndarray, " g"], settings: Settings) -> list[int]:
-    """Best first; what the user asks for or gives comes before the rest."""
+def _order(candidates: Candidates, scores: Numbers, settings: Settings) -> list[int]:
+    """Numbers of the candidates, best first; what the user asks for or gives comes before the rest."""
     order = [int(i) for i in np.argsort(-scores, kind="stable")]
     if settings.method != "auto":
         order.sort(key=lambda i: candidates.methods[i] != settings.method)
@@ -290,9 +290,9 @@ def answer(
 ) -> Assembly:
     """The best candidate in words and numbers, with others that differ from it."""
     x, y = judged.sampled.seen[0]
-    shapes = (
-        (symmetries(x.points), symmetries(y.points)) if not settings.fast else (_NO_SYMMETRY, _NO_SYMMETRY)
-    )
+    shapes = NO_SYMMETRY, NO_SYMMETRY
+    if not settings.fast:
+        shapes = symmetries(x.points), symmetries(y.points)
     hypotheses = _hypotheses(judged, shapes, network, settings)
     best, separation = hypotheses[0], None
     if settings.separate or best.method == "touch":
@@ -300,14 +300,13 @@ def answer(
         if settings.separate or separation.free:
             best = replace(best, transformation=separation.pose)
             hypotheses = (best, *hypotheses[1:])
-    status, reason = _status(judged, shapes, hypotheses)
-    after: Fit = fit(moved(x.points, best.transformation), y.points)
-    confidence = 0.0 if status == "degenerate" else best.confidence
+    status, reason = _status(judged, shapes, best.confidence)
+    after = fit(x.points, y.points, best.transformation)
     solution = judged.proposals.solution
-    kept = separation if settings.separate else None
+    told = separation if settings.separate else None
     return Assembly(
         transformation=best.transformation,
-        confidence=confidence,
+        confidence=0.0 if status == "degenerate" else best.confidence,
         status=status,
         reason=reason,
         method=best.method,
@@ -315,20 +314,17 @@ def answer(
         hypotheses=hypotheses,
         fitness=after.fitness,
         inlier_rmse=after.inlier_rmse,
-        penetration_before=None if kept is None else kept.depth_before,
-        penetration_after=None if kept is None else kept.depth_after,
+        penetration_before=None if told is None else told.depth_before,
+        penetration_after=None if told is None else told.depth_after,
         seconds=0.0,
         model=network.name,
         source=source.name,
         reference=reference.name,
-        warnings=tuple(_warnings((source, reference), (x, y), network, settings, best, kept)),
+        warnings=tuple(_warnings((source, reference), (x, y), network, settings, best, told)),
         source_keypoints=solution.source_keypoints[0].cpu().numpy(),
         reference_keypoints=solution.reference_keypoints[0].cpu().numpy(),
         singular_gap=float(solution.singular_gap[0]),
     )
-
-
-_NO_SYMMETRY = Symmetries(np.eye(4)[None])
 
 
 def _hypotheses(
@@ -339,87 +335,58 @@ def _hypotheses(
     An image is as likely as the pose it comes from: nothing tells them apart.
     """
     x, y = judged.sampled.seen[0]
-    nearness, poses = Nearness.of(x.points, y.points), judged.poses()
-    groups = shapes[0].listed(), shapes[1].listed()
-    kept: list[tuple[int, Orbit]] = []
-    for i, pose in enumerate(poses):
-        if any(orbit.has(pose) for _, orbit in kept):
-            continue
-        kept.append((i, Orbit.of(pose, *groups, nearness)))
-        if len(kept) > settings.hypotheses:
-            break
+    frame, groups = Frame.of(x.points, y.points), (shapes[0].listed(), shapes[1].listed())
+    orbits: dict[int, Orbit] = {}
+    for i, pose in enumerate(judged.poses()):
+        if not any(orbit.has(pose) for orbit in orbits.values()):
+            orbits[i] = Orbit.of(pose, *groups, frame)
+            if len(orbits) > settings.hypotheses:  # the last one is the rival of the others
+                break
     found: list[Hypothesis] = []
-    for rank, (i, orbit) in enumerate(kept):
-        others = [judged.scores[j] for j, _ in kept if j != i]
-        chance = network.verifier.confidence(float(judged.scores[i]), max(others) if others else None)
-        numbers = dict(zip(NAMES, judged.evidence[i].tolist(), strict=True))
-        for k, image in enumerate(orbit.images(settings.hypotheses)):
-            pose = image if k == 0 else _near(judged, image, judged.candidates.methods[i], nearness)
-            found.append(
-                Hypothesis(
-                    pose,
-                    float(expit(judged.scores[i])),
-                    judged.candidates.methods[i],
-                    judged.candidates.origins[i] if k == 0 else "symmetry",
-                    chance,
-                    fit(moved(x.points, pose), y.points).fitness,
-                    numbers,
-                )
-            )
-        if rank + 1 == settings.hypotheses:
-            break
-    found = _different(found, nearness)[: settings.hypotheses]
-    total = sum(each.weight for each in found)
-    return tuple(replace(each, weight=each.weight / total) for each in found)
+    for i in list(orbits)[: settings.hypotheses]:
+        score, method = float(judged.scores[i]), judged.candidates.methods[i]
+        rival = max((float(judged.scores[j]) for j in orbits if j != i), default=None)
+        chance, numbers = network.verifier.confidence(score, rival), judged.numbers(i)
+        for k, image in enumerate(orbits[i].images(settings.hypotheses)):
+            pose = image if k == 0 else _finish_again(judged.sampled, image, method, frame)
+            origin = judged.candidates.origins[i] if k == 0 else "symmetry"
+            fitness = fit(x.points, y.points, pose).fitness
+            found.append(Hypothesis(pose, float(expit(score)), method, origin, chance, fitness, numbers))
+    inside = frame.inside(np.stack([each.transformation for each in found]))
+    kept = distinct(inside, -np.arange(float(len(found))), settings.hypotheses, SAME_TURN, SAME_SHIFT)
+    total = sum(found[i].weight for i in kept)
+    return tuple(replace(found[i], weight=found[i].weight / total) for i in kept)
 
 
-def _near(judged: Judged, image: Matrix, method: str, nearness: Nearness) -> Matrix:
-    """An image of a finished pose, finished again, or as it was where the search leads elsewhere."""
-    sampled = judged.sampled
+def _finish_again(sampled: Sampled, image: Matrix, method: str, frame: Frame) -> Matrix:
+    """The image of a finished pose, finished again, or as it was where the search leads elsewhere."""
     pose = sampled.frame.inside(image)
     if method == "overlap":
-        pose = bring_together(sampled.source, sampled.reference, pose)[0]
+        pose = bring_together(sampled.source, sampled.reference, pose)
     elif method == "seam":
         pose = settle(sampled.source, sampled.reference, pose[None], 2.0)[0]
+    elif method == "mate" and sampled.sheets is not None:
+        pose = settle_mates(*sampled.sheets, pose[None])[0]
     ended = sampled.frame.outside(pose)
-    return ended if nearness.gaps(ended[None], image)[0] <= 1 else image
-
-
-def _different(found: Sequence[Hypothesis], nearness: Nearness) -> list[Hypothesis]:
-    """Without poses that give the same assembly as one before them."""
-    kept: list[Hypothesis] = []
-    for each in found:
-        known = [other.transformation for other in kept]
-        if not known or nearness.gaps(np.stack(known), each.transformation).min() > 1:
-            kept.append(each)
-    return kept
+    return ended if pose_gaps(frame, ended[None], image)[0] <= 1 else image
 
 
 def _status(
-    judged: Judged,
-    shapes: tuple[Symmetries, Symmetries],
-    hypotheses: tuple[Hypothesis, ...],
+    judged: Judged, shapes: tuple[Symmetries, Symmetries], confidence: float
 ) -> tuple[str, str | None]:
     """How far the answer can be trusted, and why not further."""
     sides = zip(("source", "reference"), judged.sampled.dense, strict=True)
     no_shape = [f"the {name} {why}" for name, side in sides for why in _no_shape(side)]
     if no_shape:
         return "degenerate", "; ".join(no_shape)
-    confidence = hypotheses[0].confidence
     same = [*_same(*shapes)]
     if confidence < SURE:
-        said = f"; {'; '.join(same)}" if same else ""
-        return "unsure", f"the chance that the pose is right is {confidence:.0%}{said}. {_ADVICE}"
+        said = "; ".join(["", *same])
+        return "unsure", f"the chance that the pose is right is {confidence:.0%}{said}. {ADVICE}"
     rival = _rival(judged)
     if rival is not None:
         same.append(f"another pose, {rival:.0f}° away, fits nearly as well")
     return ("ambiguous", "; ".join(same)) if same else ("ok", None)
-
-
-_ADVICE = (
-    "Look at the report (--html) and at other poses (--hypotheses 5), give a rough pose (--init), or "
-    "more points"
-)
 
 
 def _rival(judged: Judged) -> float | None:
@@ -431,22 +398,22 @@ def _rival(judged: Judged) -> float | None:
     other = int(far[np.argmax(judged.scores[far])])
     if expit(judged.scores[other]) < RIVAL * expit(judged.scores[0]):
         return None
-    trace = float(np.trace(poses[other, :3, :3] @ best[:3, :3].T))
-    return float(np.degrees(np.arccos(np.clip((trace - 1) / 2, -1, 1))))
+    return float(np.degrees(angles(poses[[other], :3, :3] @ best[:3, :3].T)[0]))
 
 
 def _same(source: Symmetries, reference: Symmetries) -> Iterator[str]:
-    """How pieces look the same after turns."""
-    words = ["" if found.trivial else described(found) for found in (source, reference)]
-    if words[0] and words[0] == words[1]:
-        yield f"both pieces look the same {words[0]}"
-        return
-    for name, how in zip(("source", "reference"), words, strict=True):
-        if how:
-            yield f"the {name} looks the same {how}"
+    """Sentences on how the pieces look the same after turns."""
+    own, other = source.describe(), reference.describe()
+    if own and own == other:
+        yield f"both pieces look the same {own}"
+    else:
+        yield from (
+            f"the {n} looks the same {how}" for n, how in (("source", own), ("reference", other)) if how
+        )
 
 
 def _no_shape(dense: Geometry) -> Iterator[str]:
+    """Reasons why a piece has no shape to go by."""
     first, second, third = spreads(dense.points)
     different = len(np.unique(dense.points, axis=0))
     if different < FEWEST:
@@ -469,12 +436,13 @@ def _warnings(
         yield from (f"{piece.name}: {warning}" for warning in piece.warnings)
     sizes = [float(np.linalg.norm(side.points - side.points.mean(0), axis=1).max()) for side in seen]
     if max(sizes) > UNLIKE * min(sizes):
-        yield (
-            f"the pieces' sizes differ by a factor of {max(sizes) / min(sizes):.0f}: are both files in the "
-            "same unit?"
-        )
+        ratio = max(sizes) / min(sizes)
+        yield f"the pieces' sizes differ by a factor of {ratio:.0f}: are both files in the same unit?"
     if settings.method not in ("auto", "model", best.method) and best.origin != "given":
-        yield f"nothing was found by {settings.method}; the pose is by {best.method}"
+        needs = ""
+        if settings.method == "mate":
+            needs = " (it takes closed meshes, or closed clouds with normals)"
+        yield f"nothing was found by {settings.method}{needs}; the pose is by {best.method}"
     if best.method == "model" and not network.fitted:
         yield "the confidence was fitted with other weights; bitr calibrate fits it for these"
     if separation is not None and not separation.free:

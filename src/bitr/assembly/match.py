@@ -9,20 +9,16 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
-from torch import Tensor
 
-from bitr.assembly.overlay import Motions, distinct
-from bitr.groups import Rigid
-from bitr.refine.arun import arun
-from bitr.refine.frame import Points, dot
-from bitr.refine.surface import Surface, common_spacing
+from bitr.assembly.align import NO_MOTION, Motions, Points, arun, distinct, dot, motions_between, moved
+from bitr.assembly.surface import Surface, common_spacing, fit_quadrics, unit_rows
 
 REACH = 8.0
 """Spacings around a point that its descriptor covers."""
 NEIGHBORS = 256
 """Most neighbours within that reach that count; a plane has 200."""
 BINS = (6, 9, 3)
-"""Of distances from the normal's line, of heights above the tangent plane, of angles between normals."""
+"""Bins of distances from the normal's line, heights above the tangent plane, angles between normals."""
 CANDIDATES = 4
 """Points of the other piece that a point may correspond to, if it is one of theirs in turn."""
 TOLERANCE = 1.5
@@ -35,7 +31,7 @@ TOGETHER, ROUNDS = 12, 2
 LEANING = 0.2
 """Cosines of two normals and the line between them may differ by this."""
 WIDER = 1.5
-"""What a correspondence may be off to agree with a motion, over what two lengths may differ."""
+"""Tolerance of a correspondence that agrees with a motion, over that of two lengths."""
 FEWEST = 4
 """Correspondences without which nothing is tried."""
 THIN = 1e-2
@@ -72,10 +68,14 @@ class Correspondences:
     source_frames: Frames | None = None
     reference_frames: Frames | None = None
 
-    def support(self, motions: Float64[np.ndarray, "g 4 4"]) -> Float64[np.ndarray, " g"]:
+    def agreement(self, motions: Motions) -> Float64[np.ndarray, "g n"]:
+        """Agreement of each correspondence with each motion: 1 where it is met, 0 from the tolerance on."""
+        off = moved(self.source, motions) - self.reference
+        return np.clip(1 - np.square(off).sum(2) / self.tolerance**2, 0, None)
+
+    def support(self, motions: Motions) -> Float64[np.ndarray, " g"]:
         """How many agree with each motion, each counted from 0 to 1."""
-        off = self.source @ motions[:, :3, :3].swapaxes(1, 2) + motions[:, None, :3, 3] - self.reference
-        return np.clip(1 - np.square(off).sum(2) / self.tolerance**2, 0, None).sum(1)
+        return self.agreement(motions).sum(1)
 
 
 def correspond(x: Surface, y: Surface, most: int = CORRESPONDENCES) -> Correspondences:
@@ -95,32 +95,35 @@ def match_motions(found: Correspondences, most: int) -> Motions:
     counts what its neighbours in that graph share with it, and the best of them begin a motion each. Swapping
     the sides inverts the motions.
     """
-    none = np.empty((0, 4, 4))
     if len(found.source) < FEWEST:
-        return none
+        return NO_MOTION
     linked = torch.from_numpy(_compatible(found).astype(np.float32))  # whole numbers: no sum is rounded
     links = (linked * (linked @ linked)).numpy()
     seeds = np.argsort(-links.sum(1), kind="stable")[:SEEDS]
     np.fill_diagonal(links, links.max(1))  # a seed and two others are three places: fewer fix no rotation
     taken = np.argsort(-links[seeds], axis=1, kind="stable")[:, :TOGETHER]
     weights = np.take_along_axis(links[seeds], taken, axis=1).astype(np.float64)
-    begun = weights.sum(1) > 0
-    source, reference = torch.from_numpy(found.source), torch.from_numpy(found.reference)
-    rows, shares = torch.from_numpy(taken[begun]), torch.from_numpy(weights[begun])
-    spans = _span(source[rows], shares) & _span(reference[rows], shares)
-    if not spans.any():
-        return none
-    motions = arun(source[rows][spans], reference[rows][spans], shares[spans])
+    rows, weights = taken[weights.sum(1) > 0], weights[weights.sum(1) > 0]
+    motions = _fit(found.source[rows], found.reference[rows], weights)
     for _ in range(ROUNDS):
-        agree = _agreement(motions, source, reference, found.tolerance)
-        enough = agree[(agree > 0).sum(1) >= FEWEST]
-        enough = enough[_span(source, enough) & _span(reference, enough)]
-        if not len(enough):
-            return none
-        motions = arun(source.expand(len(enough), -1, -1), reference.expand(len(enough), -1, -1), enough)
-    matrices = motions.matrix().numpy()
+        agree = found.agreement(motions)
+        agree = agree[(agree > 0).sum(1) >= FEWEST]
+        shape = (*agree.shape, 3)
+        motions = _fit(np.broadcast_to(found.source, shape), np.broadcast_to(found.reference, shape), agree)
     shift = SAME_SHIFT * found.tolerance / (WIDER * TOLERANCE)
-    return matrices[distinct(matrices, found.support(matrices), most, SAME_TURN, shift)]
+    return motions[distinct(motions, found.support(motions), most, SAME_TURN, shift)]
+
+
+def _fit(
+    x: Float64[np.ndarray, "s n 3"], y: Float64[np.ndarray, "s n 3"], weights: Float64[np.ndarray, "s n"]
+) -> Motions:
+    """Arun's motions of weighted points that span a plane: on a line rounding would choose the rotation."""
+    fixed, share = np.ones(len(weights), dtype=bool), (weights / weights.sum(1, keepdims=True))[:, :, None]
+    for points in (x, y):
+        offset = points - (share * points).sum(1, keepdims=True)
+        values = np.linalg.eigvalsh((share * offset).swapaxes(1, 2) @ offset)
+        fixed &= values[:, 1] > THIN**2 * values[:, 2]
+    return arun(*(torch.from_numpy(each[fixed]) for each in (x, y, weights))).matrix().numpy()
 
 
 def frame_motions(found: Correspondences) -> Motions:
@@ -133,13 +136,9 @@ def frame_motions(found: Correspondences) -> Motions:
     assert x is not None
     assert y is not None
     firm = x.is_firm & y.is_firm
-    motions = np.zeros((2, int(firm.sum()), 4, 4))
-    motions[..., 3, 3] = 1
-    for k, turn in enumerate((np.eye(3), np.diag([-1.0, -1.0, 1.0]))):
-        rotation = y.axes[firm] @ turn @ x.axes[firm].swapaxes(1, 2)
-        motions[k, :, :3, :3] = rotation
-        motions[k, :, :3, 3] = found.reference[firm] - np.einsum("nij,nj->ni", rotation, found.source[firm])
-    return motions.reshape(-1, 4, 4)
+    turns = np.eye(3), np.diag([-1.0, -1.0, 1.0])
+    rotations = np.stack([y.axes[firm] @ turn @ x.axes[firm].swapaxes(1, 2) for turn in turns])
+    return motions_between(rotations, found.source[firm], found.reference[firm]).reshape(-1, 4, 4)
 
 
 def frames(surface: Surface) -> Frames:
@@ -149,26 +148,17 @@ def frames(surface: Surface) -> Frames:
     """
     points, normals, reach = surface.points, surface.normals, BENDING * surface.spacing
     index, squared = surface.tree.batch_knn_search(points, min(round(3.3 * BENDING**2), len(points)))
-    weight = np.clip(1 - squared / reach**2, 0, None)
-    helper = np.eye(3)[np.abs(normals).argmin(1)]
-    u = np.cross(normals, helper)
-    u /= np.linalg.norm(u, axis=1, keepdims=True)
-    v = np.cross(normals, u)
     local = (points[index.view(np.int64)] - points[:, None]) / reach
-    a, b, height = (np.einsum("nki,ni->nk", local, axis) for axis in (u, v, normals))
-    terms = np.stack([np.ones_like(a), a, b, a * a, a * b, b * b], axis=2)
-    weighted = (terms * weight[:, :, None]).swapaxes(1, 2)
-    fitted = np.linalg.solve(weighted @ terms + 1e-9 * np.eye(6), weighted @ height[:, :, None])[:, :, 0]
+    quadrics = fit_quadrics(local, normals, np.clip(1 - squared / reach**2, 0, None))
+    u, v, fitted = quadrics.u, quadrics.v, quadrics.coefficients
     bending = np.stack([2 * fitted[:, 3], fitted[:, 4], fitted[:, 4], 2 * fitted[:, 5]], axis=1)
     values, axes = np.linalg.eigh(bending.reshape(-1, 2, 2))
     up = np.where(values.sum(1) < 0, -1.0, 1.0)
     first = np.where(up > 0, 1, 0)  # seen from the other side, the least bending is the strongest
     direction = np.take_along_axis(axes, first[:, None, None], axis=2)[:, :, 0]
-    normal = (normals - fitted[:, 1:2] * u - fitted[:, 2:3] * v) * up[:, None]
-    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    normal = unit_rows((normals - fitted[:, 1:2] * u - fitted[:, 2:3] * v) * up[:, None])
     main = direction[:, :1] * u + direction[:, 1:] * v
-    main -= dot(main, normal)[:, None] * normal
-    main /= np.linalg.norm(main, axis=1, keepdims=True)
+    main = unit_rows(main - dot(main, normal)[:, None] * normal)
     is_firm = (values[:, 1] - values[:, 0] > LEAST_BENT) & (np.abs(values.sum(1)) > LEAST_BENT)
     return Frames(np.stack([main, np.cross(normal, main), normal], axis=2), is_firm)
 
@@ -221,7 +211,7 @@ def _alike(
 
 
 def _nearest(similarity: Float64[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
-    """Whether a column is among the most alike of its row."""
+    """True where a column is among the most alike of its row."""
     count = min(CANDIDATES, similarity.shape[1])
     rows = np.argpartition(-similarity, count - 1, axis=1)[:, :count]
     found = np.zeros(similarity.shape, dtype=bool)
@@ -229,24 +219,8 @@ def _nearest(similarity: Float64[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
     return found
 
 
-def _agreement(
-    motions: Rigid, source: Float64[Tensor, "n 3"], reference: Float64[Tensor, "n 3"], width: float
-) -> Float64[Tensor, "s n"]:
-    """Of each correspondence with each motion: 1 where it is met, 0 from ``width`` on."""
-    off = motions.act(source.expand(len(motions.rotation), -1, -1)) - reference
-    return (1 - off.square().sum(2) / width**2).clamp_min(0)
-
-
-def _span(points: Float64[Tensor, "*s n 3"], weights: Float64[Tensor, "s n"]) -> Bool[Tensor, " s"]:
-    """Whether weighted points span a plane: on a line they fix no rotation, and rounding would choose one."""
-    share = (weights / weights.sum(1, keepdim=True))[:, :, None]
-    offset = points - (share * points).sum(1, keepdim=True)
-    values = torch.linalg.eigvalsh((share * offset).mT @ offset)
-    return values[:, 1] > THIN**2 * values[:, 2]
-
-
 def _compatible(found: Correspondences) -> Bool[np.ndarray, "n n"]:
-    """Whether two correspondences can be of one motion: equal distances, and normals that lean alike."""
+    """True where two correspondences may be of one motion: equal distances, and normals that lean alike."""
     tolerance = found.tolerance / WIDER
     of_x, of_y = cdist(found.source, found.source), cdist(found.reference, found.reference)
     compatible = (np.abs(of_x - of_y) < tolerance) & (np.minimum(of_x, of_y) > 2 * tolerance)

@@ -12,12 +12,12 @@ from bitr.assembly.finish import METHODS
 from bitr.assembly.verify import Verifier, shipped_verifier
 from bitr.data import info, is_name
 from bitr.errors import InputError
-from bitr.model import BITR, FrozenBITR
+from bitr.model import BITR
 from bitr.model.checkpoint import card_of, find, load, note_of, with_note
 from bitr.settings import read_toml
 
 KEY = "verifier"
-"""Of the checkpoint's metadata: a verifier of its own, and the kinds of joint it was fitted on."""
+"""Key of the checkpoint's metadata: a verifier of its own, and the kinds of joint it was fitted on."""
 
 
 @dataclass(frozen=True)
@@ -27,28 +27,28 @@ class Network:
     model: BITR
     name: str
     points: int | None = None
-    """Of each cloud that the model should see, where a run folder or a card says so."""
+    """Points of each cloud that the model should see, where a run folder or a card says so."""
     joints: tuple[str, ...] = METHODS
     """Kinds of joint that the weights are for: ``auto`` proposes and verifies within them."""
     own_verifier: Verifier | None = None
     """Fitted for these weights; None: the verifier that comes with bitr is used."""
     fitted: bool = False
-    """Whether the confidence was fitted with these very weights."""
+    """True where the confidence was fitted with these very weights."""
 
     @classmethod
     def of(cls, model: str | os.PathLike[str] | BITR) -> Network:
-        """From a model as it is, or by the name of shipped weights or the path of a checkpoint.
+        """A model as it is, or the one of a name of shipped weights or a path of a checkpoint.
 
-        What is loaded here is frozen, and runs in double precision: the laws then hold to the rounding of the
-        files, and it costs little.
+        What is loaded here does not train, and runs in double precision: the laws then hold to the rounding
+        of the files, and it costs little.
         """
         if isinstance(model, BITR):
             return cls(model, "BITR")
-        loaded, name, card = FrozenBITR(load(model).double()), os.fspath(model), card_of(model)
+        loaded, name, card = load(model).double().requires_grad_(False), os.fspath(model), card_of(model)
         verifier, joints = _own(model)
-        config = card.get("config", {}) if card else _config_of_run(find(model).parent)
-        joints = joints or tuple(card.get("joints", ())) or _joints(config)
-        points = _points(config)
+        data = (card.get("config", {}) if card else _config_of_run(find(model).parent)).get("data", {})
+        joints = joints or tuple(card.get("joints", ())) or _joints(data.get("name", ""))
+        points = data.get("seen") or data.get("points")
         return cls(loaded, name, points, joints, verifier, verifier is not None or name == "default")
 
     @property
@@ -80,16 +80,9 @@ def _own(checkpoint: str | os.PathLike[str]) -> tuple[Verifier | None, tuple[str
         raise InputError(f"{find(checkpoint)}: the verifier inside cannot be used ({said})") from error
 
 
-def _points(config: dict[str, Any]) -> int | None:
-    """How many points the weights are for: as many as in training, or as the config says."""
-    data = config.get("data", {})
-    return data.get("seen") or data.get("points")
-
-
-def _joints(config: dict[str, Any]) -> tuple[str, ...]:
+def _joints(data: str) -> tuple[str, ...]:
     """How the pieces of the training data join; all kinds for the user's own pairs."""
-    name = config.get("data", {}).get("name", "")
-    return info(name).joints if name and is_name(name) else METHODS
+    return info(data).joints if data and is_name(data) else METHODS
 
 
 def _config_of_run(folder: Path) -> dict[str, Any]:

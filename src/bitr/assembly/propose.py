@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float64
 
+from bitr.assembly.align import NO_MOTION, Matrix, Motions, Numbers, agreement, arun, moved
 from bitr.assembly.match import Correspondences, correspond, frame_motions, match_motions
-from bitr.assembly.overlay import agreement, lay, look
+from bitr.assembly.mate import mate_motions
+from bitr.assembly.overlay import lay, look, overlaps
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import end_motions, flat_ends, seam_motions
+from bitr.assembly.surface import Surface
 from bitr.data.piece import as_cloud
 from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.model import BITR, Solution
-from bitr.refine.arun import arun
-from bitr.refine.frame import Matrix, moved
-from bitr.refine.overlap import overlaps
-from bitr.refine.surface import Surface
 
-SEAMS, OF_ENDS = 12, 3
-"""Most motions of the borders, and of two flat ends."""
+SEAMS, OF_ENDS, MATES = 12, 3, 10
+"""Most motions of the borders, of two flat ends, and of breaks."""
 AGREED, FRAMED = 100, 80
 """Most motions that correspondences agree on, and that single ones give."""
 ALONE = 1.1
@@ -35,8 +33,6 @@ CONVINCING, MEETING = 40.0, 0.35
 the search for a common surface is not widened."""
 COPY = 1e-6
 """Root mean square distance, over the size, below which two clouds are copies of each other."""
-
-Motions = Float64[np.ndarray, "_ 4 4"]
 
 log = logging.getLogger("bitr")
 
@@ -50,38 +46,47 @@ class Proposals:
 
     model: Motions
     """One for each sampling and head, samplings first."""
-    share: Float64[np.ndarray, " g"]
-    """What the model gives each of them; the sum over all is 1."""
+    share: Numbers
+    """The model's belief in each of them; the sum over all is 1."""
     match: Motions
     """Many rough ones: ``shortlist`` chooses among them."""
     seam: Motions
+    mate: Motions
     ends: tuple[tuple[Surface, ...], tuple[Surface, ...]]
     """Flat ends of the source and of the reference."""
     copy: Motions
     given: Motions
     correspondences: Correspondences
     solution: Solution
-    """Of the first sampling."""
+    """The model's solution for the first sampling."""
+
+    def most_believed(self) -> Proposals:
+        """The same with the one motion that the model gives most."""
+        return replace(self, model=self.model[[self.share.argmax()]], share=np.ones(1))
 
 
 def propose(sampled: Sampled, model: BITR, methods: frozenset[str], init: Matrix | None) -> Proposals:
     """All motions worth finishing, for the kinds of joint that ``methods`` names."""
-    none = np.empty((0, 4, 4))
     solutions = [_solve(pair, model) for pair in sampled.seen]
     poses, share = _of_model(sampled, solutions)
     x, y = sampled.source, sampled.reference
-    correspondences, match = Correspondences(none[:, 0, :3], none[:, 0, :3], 1.0), none
-    seam, meeting = none, np.zeros(0)
+    seam, meeting = NO_MOTION, np.zeros(0)
     ends: tuple[tuple[Surface, ...], tuple[Surface, ...]] = ((), ())
     if "seam" in methods:
         seam, meeting = seam_motions(x, y, SEAMS)
         ends = flat_ends(x), flat_ends(y)
         seam = np.concatenate([seam, end_motions(*ends, OF_ENDS)])
+    mate = NO_MOTION
+    if "mate" in methods and sampled.sheets is not None:
+        log.info("laying rims of closed pieces against each other")
+        mate = mate_motions(*sampled.sheets, MATES)
+    nowhere = np.empty((0, 3))
+    correspondences, match, copy = Correspondences(nowhere, nowhere, 1.0), NO_MOTION, NO_MOTION
     if "overlap" in methods:
         correspondences, match = _of_surface(sampled, bool((meeting > MEETING).any()))
-    copy = _of_copy(sampled) if "overlap" in methods else none
-    given = none if init is None else sampled.frame.inside(init)[None]
-    return Proposals(poses, share, match, seam, ends, copy, given, correspondences, solutions[0])
+        copy = _of_copy(sampled)
+    given = NO_MOTION if init is None else sampled.frame.inside(init)[None]
+    return Proposals(poses, share, match, seam, mate, ends, copy, given, correspondences, solutions[0])
 
 
 def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:
@@ -94,16 +99,16 @@ def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:
         raise InputError(f"{pair[0].name} and {pair[1].name}: {error}") from error
 
 
-def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Float64[np.ndarray, " g"]]:
+def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Numbers]:
     """The poses of all samplings; of a model with several heads, all heads by their beliefs."""
     poses, share = [], []
     for solution in solutions:
         matrices, scores = solution.pose.matrix(), torch.zeros(1)
         if solution.heads is not None:
             matrices, scores = solution.heads.pose.matrix()[0], solution.heads.belief[0]
-        poses += [sampled.frame.inside(pose) for pose in matrices.double().cpu().numpy()]
-        share += (scores.double().softmax(0) / len(solutions)).tolist()
-    return np.stack(poses), np.array(share)
+        poses.append(sampled.frame.inside(matrices.double().cpu().numpy()))
+        share.append((scores.double().softmax(0) / len(solutions)).cpu().numpy())
+    return np.concatenate(poses), np.concatenate(share)
 
 
 def _of_surface(sampled: Sampled, settled: bool) -> tuple[Correspondences, Motions]:
@@ -138,12 +143,11 @@ def _of_frames(sampled: Sampled, found: Correspondences) -> Motions:
 def _of_copy(sampled: Sampled) -> Motions:
     """The motion between two clouds that are copies, point by point in the order of their distances."""
     a, b = (side.points for side in sampled.dense)
-    none = np.empty((0, 4, 4))
     if len(a) != len(b):
-        return none
+        return NO_MOTION
     x, y = sampled.frame.source(a), sampled.frame.reference(b)
     orders = [np.argsort(np.linalg.norm(p, axis=1), kind="stable") for p in (x, y)]
     x, y = x[orders[0]], y[orders[1]]
     pose = arun(torch.from_numpy(x[None]), torch.from_numpy(y[None])).matrix()[0].numpy()
     off = np.sqrt(np.square(moved(x, pose) - y).sum(1).mean())
-    return pose[None] if off < COPY else none
+    return pose[None] if off < COPY else NO_MOTION

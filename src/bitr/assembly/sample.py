@@ -1,4 +1,4 @@
-"""What the engine looks at: both pieces at equal density, chosen by their geometry alone."""
+"""Points that the engine looks at: both pieces at equal density, chosen by their geometry alone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 from jaxtyping import Int64
 from scipy.spatial import cKDTree
 
+from bitr.assembly.align import Frame, Points, centroid
+from bitr.assembly.mate import Sheets
+from bitr.assembly.surface import Surface
 from bitr.data.piece import MIN_POINTS, Piece, with_features
 from bitr.data.transforms import take
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points, farthest_points
 from bitr.model import BITRConfig
-from bitr.refine.frame import Frame, Points, centroid
-from bitr.refine.surface import Surface
 
 DENSE = 12_000
 """Most points of a piece that anything is chosen from; of a mesh, so many are drawn on its surface."""
@@ -46,12 +47,14 @@ class Sampled:
     source: Surface
     """In the coordinates of ``frame``: centred, and without a unit."""
     reference: Surface
+    sheets: tuple[Sheets, Sheets] | None
+    """Source and reference as sheets that end at rims; None unless both are closed, with normals."""
     coarse: tuple[Surface, Surface]
     """Source and reference with fewer points, for searches."""
     dense: tuple[Geometry, Geometry]
     """Many points of either piece, in its own coordinates."""
     seen: tuple[tuple[Geometry, Geometry], ...]
-    """What the model sees of source and reference, once for each sampling."""
+    """The points of source and reference that the model sees, once for each sampling."""
 
 
 def sample(
@@ -71,16 +74,18 @@ def sample(
     frame = Frame.of(*(side.points for side in dense))
     if not frame.unit > 0:
         raise InputError(f"{source.name} and {reference.name}: all points are at one place, expected shapes")
-    surfaces = []
+    surfaces, sheets = [], []
     with_normals = all(side.normals is not None for side in dense)
     for side, count, place in zip(dense, counts, (frame.source, frame.reference), strict=True):
         rows = _farthest(side.points, count, 0)
         normals = side.normals[rows] if with_normals and side.normals is not None else None
         surfaces.append(Surface.of(place(side.points[rows]), normals))
+        sheets.append(None if normals is None else Sheets.of(surfaces[-1].points, normals))
+    x, y = surfaces
+    closed = None if sheets[0] is None or sheets[1] is None else (sheets[0], sheets[1])
     few = _counts(dense, areas, None, budget)
     seen = tuple(_seen(dense, few, start, config) for start in range(samplings))
-    coarse = tuple(_fewer(each, COARSE) for each in surfaces)
-    return Sampled(frame, surfaces[0], surfaces[1], (coarse[0], coarse[1]), dense, seen)
+    return Sampled(frame, x, y, closed, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
 
 
 def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:
@@ -112,11 +117,11 @@ def _dense(geometry: Geometry, seed: int) -> Geometry:
             f"{geometry.name}: only {len(cloud.points)} of {len(geometry.points)} points are at different "
             f"places, expected at least {MIN_POINTS}"
         )
-    return replace(cloud, points=_untied(cloud.points))
+    return replace(cloud, points=_untie(cloud.points))
 
 
-def _untied(points: Points) -> Points:
-    """The points, the far ones a little farther from the centroid: in a grid no two distances are equal then.
+def _untie(points: Points) -> Points:
+    """Move the far points a little farther from the centroid: in a grid no two distances are equal then.
 
     Where distances are equal, rounding would say which neighbours and which points are taken.
     """
@@ -126,7 +131,7 @@ def _untied(points: Points) -> Points:
 
 
 def _area(points: Points) -> float:
-    """Of the surface that the points sample, from the distances to their nearest points."""
+    """The area of the surface that the points sample, from the distances to their nearest points."""
     rank = min(AREA_RANK, len(points) - 1)
     away = cKDTree(points).query(points, k=rank + 1)[0][:, -1]
     return float(np.pi * np.square(away).sum() / rank)
@@ -136,8 +141,7 @@ def _counts(
     dense: tuple[Geometry, Geometry], areas: tuple[float, float], total: int | None, most: int | None
 ) -> tuple[int, int]:
     """How many points give equal densities: of both pieces at most ``total``, of each at most ``most``."""
-    sizes = np.array([len(side.points) for side in dense])
-    area = np.array(areas)
+    sizes, area = np.array([len(side.points) for side in dense]), np.array(areas)
     density = sizes / area
     wanted = density.min() if density.max() > SIMILAR * density.min() else density
     counts = np.minimum(wanted * area, sizes)
@@ -153,11 +157,9 @@ def _counts(
 def _seen(
     dense: tuple[Geometry, Geometry], counts: tuple[int, int], start: int, config: BITRConfig
 ) -> tuple[Geometry, Geometry]:
-    pieces = [
-        Piece(side, take(side, _farthest(side.points, count, start)))
-        for side, count in zip(dense, counts, strict=True)
-    ]
-    return with_features(pieces[0], pieces[1], config)
+    few = (_farthest(side.points, count, start) for side, count in zip(dense, counts, strict=True))
+    x, y = (Piece(side, take(side, rows)) for side, rows in zip(dense, few, strict=True))
+    return with_features(x, y, config)
 
 
 def _farthest(points: Points, count: int, start: int) -> Int64[np.ndarray, " m"]:

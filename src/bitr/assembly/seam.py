@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
-from scipy.spatial.transform import Rotation
+from jaxtyping import Bool, Float64
 from small_gicp import KdTree
 
-from bitr.assembly.overlay import Motions, distinct
+from bitr.assembly.align import NO_MOTION, Motions, Numbers, Points, TwistFit, distinct, motions_between
+from bitr.assembly.surface import Border, Rows, Surface, common_spacing, couple, unit_rows
 from bitr.io import farthest_points
-from bitr.refine.frame import Points
-from bitr.refine.surface import Border, Surface, common_spacing
 
 ANCHORS = 64
 """Border points of either piece whose frames are laid onto each other."""
@@ -87,7 +85,7 @@ class Met:
         return np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)
 
 
-def seam_motions(x: Surface, y: Surface, most: int) -> tuple[Motions, Float64[np.ndarray, " g"]]:
+def seam_motions(x: Surface, y: Surface, most: int) -> tuple[Motions, Numbers]:
     """Motions under which the borders of both surfaces meet, best first, with how much of them meets.
 
     One border point of each piece with its frame already gives a motion. All such motions are judged by how
@@ -95,11 +93,10 @@ def seam_motions(x: Surface, y: Surface, most: int) -> tuple[Motions, Float64[np
     Nothing is random and both pieces are treated alike: the motions move with the pieces, and a swap inverts
     them.
     """
-    none = np.empty((0, 4, 4)), np.empty(0)
     if min(len(x.border), len(y.border)) < 4:
-        return none
+        return NO_MOTION, np.empty(0)
     spacing = common_spacing(x, y)
-    chosen = [_spread(border, ANCHORS) for border in (x.border, y.border)]
+    chosen = [farthest_points(b.points, min(ANCHORS, len(b))) for b in (x.border, y.border)]
     motions = _frame_motions(x.border, y.border, chosen[0], chosen[1])
     few = [rows[:FIRST_LOOK] for rows in chosen]
     score = closeness(meet(x.border, y.border, motions, few[0], few[1]), LOOK_REACH * spacing)
@@ -112,12 +109,10 @@ def seam_motions(x: Surface, y: Surface, most: int) -> tuple[Motions, Float64[np
     return motions[kept], score[kept]
 
 
-def end_motions(
-    ends_x: Sequence[Surface], ends_y: Sequence[Surface], most: int
-) -> Float64[np.ndarray, "_ 4 4"]:
+def end_motions(ends_x: Sequence[Surface], ends_y: Sequence[Surface], most: int) -> Motions:
     """Motions that lay a flat end of one piece against one of the other: the best of each pair of ends."""
     found = [seam_motions(x, y, most)[0] for x in ends_x for y in ends_y]
-    return np.concatenate([np.empty((0, 4, 4)), *found])
+    return np.concatenate([NO_MOTION, *found])
 
 
 def flat_ends(surface: Surface) -> tuple[Surface, ...]:
@@ -152,34 +147,28 @@ def flat_ends(surface: Surface) -> tuple[Surface, ...]:
             kept.append(int(i))
             if len(kept) == ENDS:
                 break
-    return tuple(_reduced(surface, weight[i] > 0, normals[i]) for i in kept)
+    return tuple(_reduce(surface, weight[i] > 0, normals[i]) for i in kept)
 
 
-def _on_plane(
-    border: Border,
-    normals: Float64[np.ndarray, "c 3"],
-    height: Float64[np.ndarray, " c"],
-    spacing: float,
-) -> Float64[np.ndarray, "c m"]:
+def _on_plane(border: Border, normals: Points, height: Numbers, spacing: float) -> Float64[np.ndarray, "c m"]:
     """How much each border point belongs to each plane, from 0 to 1: it lies on it and faces its way."""
     off = (border.points @ normals.T - height).T / spacing
     return np.clip(1 - np.square(off), 0, None) * np.clip(normals @ border.outward.T, 0, 1)
 
 
-def _reduced(surface: Surface, rows: Bool[np.ndarray, " m"], outward: Float64[np.ndarray, " 3"]) -> Surface:
+def _reduce(surface: Surface, rows: Bool[np.ndarray, " m"], outward: Float64[np.ndarray, " 3"]) -> Surface:
     """The surface with some of its border points, all with one outward direction."""
     border = surface.border
-    normals = border.normals[rows] - np.outer(border.normals[rows] @ outward, outward)
-    length = np.linalg.norm(normals, axis=1)
-    rows = np.flatnonzero(rows)[length > 0.1]
-    normals, points = (normals / np.maximum(length, 1e-12)[:, None])[length > 0.1], border.points[rows]
+    normals = border.normals - np.outer(border.normals @ outward, outward)
+    rows &= np.linalg.norm(normals, axis=1) > 0.1
+    points, normals = border.points[rows], unit_rows(normals[rows])
     tree = KdTree(points) if len(points) else None
     ahead = np.broadcast_to(outward, points.shape).copy()
     return replace(surface, border=Border(points, normals, ahead, border.clear[rows], tree))
 
 
 def settle(x: Surface, y: Surface, motions: Motions, widest: float = LOOK_REACH) -> Motions:
-    """Motions moved to where the borders meet, by robust two-sided steps from wide to narrow."""
+    """Move motions to where the borders meet, by robust two-sided steps from wide to narrow."""
     spacing = common_spacing(x, y)
     for width in np.geomspace(widest, FINAL_REACH, STEPS) * spacing:
         motions = _steps(meet(x.border, y.border, motions), width, spacing) @ motions
@@ -187,108 +176,44 @@ def settle(x: Surface, y: Surface, motions: Motions, widest: float = LOOK_REACH)
 
 
 def meet(
-    x: Border,
-    y: Border,
-    motions: Motions,
-    rows_x: Int64[np.ndarray, " a"] | None = None,
-    rows_y: Int64[np.ndarray, " b"] | None = None,
+    x: Border, y: Border, motions: Motions, rows_x: Rows | None = None, rows_y: Rows | None = None
 ) -> Met:
     """The border points of both pieces, or some of them, with their nearest under each motion."""
-    rows_x = np.arange(len(x)) if rows_x is None else rows_x
-    rows_y = np.arange(len(y)) if rows_y is None else rows_y
-    r, t = motions[:, :3, :3], motions[:, :3, 3]
-    moved = x.points[rows_x] @ r.swapaxes(1, 2) + t[:, None]
-    back = (y.points[rows_y] - t[:, None]) @ r
-    to_y, to_x = _nearest(y, moved), _nearest(x, back)
-
-    def turned(vectors: Float64[np.ndarray, "g m 3"]) -> Float64[np.ndarray, "g m 3"]:
-        return vectors @ r.swapaxes(1, 2)
-
-    def both(from_x: Points, from_y: Points) -> tuple[Float64[np.ndarray, "g m 3"], ...]:
-        p = turned(np.concatenate([np.broadcast_to(from_x[rows_x], moved.shape), from_x[to_x]], axis=1))
-        q = np.concatenate([from_y[to_y], np.broadcast_to(from_y[rows_y], back.shape)], axis=1)
-        return p, q
-
-    p, q = both(x.points, y.points)
-    normal_p, normal_q = both(x.normals, y.normals)
-    outward_p, outward_q = both(x.outward, y.outward)
+    found, turned = couple(x, y, motions, rows_x, rows_y), motions[:, :3, :3].swapaxes(1, 2)
+    normal_p, normal_q = x.normals[found.i] @ turned, y.normals[found.j]
     sign = np.sign(np.einsum("gmi,gmi->gm", normal_p, normal_q))[:, :, None]
-    share = np.repeat([0.5 / len(rows_x), 0.5 / len(rows_y)], [len(rows_x), len(rows_y)])
-    return Met(p + t[:, None], q, normal_p, sign * normal_q, outward_p, outward_q, share)
+    outward_p, outward_q = x.outward[found.i] @ turned, y.outward[found.j]
+    return Met(found.p, found.q, normal_p, sign * normal_q, outward_p, outward_q, found.share)
 
 
-def closeness(met: Met, reach: float) -> Float64[np.ndarray, " g"]:
+def closeness(met: Met, reach: float) -> Numbers:
     """Share of both borders that meets, from 0 to 1: points count less the farther and the less aligned."""
     return (np.clip(1 - met.squared / reach**2, 0, None) * met.alignment) @ met.share
 
 
-def _spread(border: Border, most: int) -> Int64[np.ndarray, " a"]:
-    return farthest_points(border.points, min(most, len(border)))
-
-
-def _nearest(border: Border, points: Float64[np.ndarray, "g m 3"]) -> Int64[np.ndarray, "g m"]:
-    assert border.tree is not None
-    index, _ = border.tree.batch_knn_search(points.reshape(-1, 3), 1)
-    return index.view(np.int64)[:, 0].reshape(points.shape[:2])
-
-
-def _frame_motions(
-    x: Border, y: Border, rows_x: Int64[np.ndarray, " a"], rows_y: Int64[np.ndarray, " b"]
-) -> Motions:
+def _frame_motions(x: Border, y: Border, rows_x: Rows, rows_y: Rows) -> Motions:
     """The motions that lay the frame of a border point of one piece onto that of the other."""
     frames_x, frames_y = (
         np.stack([border.tangents[rows], border.normals[rows], border.outward[rows]], axis=2)
         for border, rows in ((x, rows_x), (y, rows_y))
     )
-    found = []
-    for flip in FLIPS:
-        motions = np.zeros((len(rows_x), len(rows_y), 4, 4))
-        motions[..., 3, 3] = 1
-        rotation = np.einsum("bik,kl,ajl->abij", frames_y, flip, frames_x)
-        motions[..., :3, :3] = rotation
-        motions[..., :3, 3] = y.points[rows_y] - np.einsum("abij,aj->abi", rotation, x.points[rows_x])
-        found.append(motions.reshape(-1, 4, 4))
-    return np.concatenate(found)
+    rotations = np.stack([np.einsum("bik,kl,ajl->abij", frames_y, flip, frames_x) for flip in FLIPS])
+    motions = motions_between(rotations, x.points[rows_x][:, None], y.points[rows_y])
+    return motions.reshape(-1, 4, 4)
 
 
 def _steps(met: Met, width: float, spacing: float) -> Motions:
-    r"""The motions D that lessen the weighted squares of what separates the borders.
+    """The motions that lessen the weighted squares of what separates the borders; see ``TwistFit``.
 
-    Of p − q what lies across the surface and across the border, and of the directions what turns them apart;
-    distances along the border hardly count. As in symmetric ICP, p turns by ω/2 and q by −ω/2, so that a swap
-    inverts D exactly.
+    Of p − q what lies across the surface and across the border counts, and of the directions what turns them
+    apart; distances along the border hardly count.
     """
     weight = met.share * np.clip(met.alignment, 0.05, 1) / np.square(1 + met.squared / width**2)
-    weight = weight / weight.sum(1, keepdims=True)
-    middle = (met.p + met.q) / 2
-    center = np.einsum("gm,gmi->gi", weight, middle)
-    arm, gap = middle - center[:, None], met.p - met.q
     normal, outward = (met.normal_p + met.normal_q) / 2, (met.outward_p - met.outward_q) / 2
-    a, b = np.zeros((len(weight), 6, 6)), np.zeros((len(weight), 6))
-    sigma = np.array([ACROSS, OUT, ALONG]) * spacing
-    for direction, size in ((normal, sigma[0]), (outward, sigma[1])):
-        rows = np.concatenate([np.cross(arm, direction), direction], axis=2)
-        residual = np.einsum("gmi,gmi->gm", direction, gap)
-        scaled = (weight / size**2)[:, :, None] * rows
-        a += scaled.swapaxes(1, 2) @ rows
-        b += np.einsum("gmi,gm->gi", scaled, residual)
-    for axis in np.eye(3):  # every direction, weakly
-        direction = np.broadcast_to(axis, arm.shape)
-        rows = np.concatenate([np.cross(arm, direction), direction], axis=2)
-        scaled = (weight / sigma[2] ** 2)[:, :, None] * rows
-        a += scaled.swapaxes(1, 2) @ rows
-        b += np.einsum("gmi,gm->gi", scaled, gap @ axis)
-    for mean, off in ((normal, met.normal_p - met.normal_q), (outward, met.outward_p + met.outward_q)):
-        # turning p by ω changes off by ω × mean; the squares are |off + ω × mean|²
-        size = (weight / TURNED**2)[:, :, None]
-        square = np.square(mean).sum(2)[:, :, None, None] * np.eye(3) - mean[:, :, :, None] * mean[:, :, None]
-        a[:, :3, :3] += (size[:, :, :, None] * square).sum(1)
-        b[:, :3] += (size * np.cross(mean, off)).sum(1)
-    a += DAMPING * np.trace(a, axis1=1, axis2=2)[:, None, None] / 6 * np.eye(6)
-    solved = -np.linalg.solve(a, b[:, :, None])[:, :, 0]
-    turn, half = Rotation.from_rotvec(solved[:, :3]).as_matrix(), solved[:, 3:] / 2
-    steps = np.zeros((len(weight), 4, 4))
-    steps[:, 3, 3] = 1
-    steps[:, :3, :3] = turn
-    steps[:, :3, 3] = center + half + np.einsum("gij,gj->gi", turn, half - center)
-    return steps
+    twist = TwistFit(met.p, met.q, weight)
+    twist.add_distance(normal, (ACROSS * spacing) ** -2)
+    twist.add_distance(outward, (OUT * spacing) ** -2)
+    twist.add_all_distances((ALONG * spacing) ** -2)
+    twist.add_turn(normal, met.normal_p - met.normal_q, TURNED**-2)
+    twist.add_turn(outward, met.outward_p + met.outward_q, TURNED**-2)
+    return twist.solve(DAMPING * twist.curvature)

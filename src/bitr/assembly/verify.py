@@ -14,16 +14,26 @@ import numpy as np
 from jaxtyping import Bool, Float64
 from scipy.special import expit
 
-from bitr.assembly.finish import METHODS, Candidates, gaps
-from bitr.assembly.overlay import distinct, lay, look
-from bitr.assembly.propose import Motions, Proposals
+from bitr.assembly.align import (
+    Motions,
+    Numbers,
+    angles,
+    centroid,
+    differences,
+    distinct,
+    gaps,
+    moved,
+    moved_back,
+    radius,
+)
+from bitr.assembly.finish import METHODS, Candidates
+from bitr.assembly.mate import mates
+from bitr.assembly.overlay import Partners, lay, look, overlaps_of, partners
+from bitr.assembly.propose import Proposals
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import Met, closeness, meet
+from bitr.assembly.surface import Surface, common_noise, common_spacing
 from bitr.errors import InputError
-from bitr.refine.frame import moved, moved_back
-from bitr.refine.matches import Partners, partners
-from bitr.refine.overlap import overlaps_of
-from bitr.refine.surface import Surface, common_noise, common_spacing
 
 TIGHT, LOOSE = 1.2, 2.5
 """Spacings within which border points meet, strictly and generously."""
@@ -67,6 +77,13 @@ NAMES = (
     "model_turn",
     "turned",
     "shifted",
+    "mate_rims",
+    "mate_smaller",
+    "mate_larger",
+    "mate_uncovered",
+    "mate_depth",
+    "mate_margin",
+    "is_closed",
     "seam_margin",
     "overlap_margin",
     "border_smaller",
@@ -78,7 +95,7 @@ NAMES = (
     "is_copy",
     "is_given",
 )
-"""What each number is stands in docs/engine.md."""
+"""Names of the numbers; docs/engine.md explains each."""
 
 Evidence = Float64[np.ndarray, "g f"]
 
@@ -89,7 +106,7 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     None of them changes when the pieces are moved, scaled or swapped.
     """
     x, y, poses = sampled.source, sampled.reference, candidates.poses
-    rows: dict[str, Float64[np.ndarray, " g"]] = {}
+    rows: dict[str, Numbers] = {}
     found = [partners(x, y, pose) for pose in poses]
     common = [overlaps_of(each, x, y) for each in found]
     rows["overlap_larger"] = np.array([o.larger for o in common])
@@ -98,26 +115,29 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows["firmness"] = np.log10(np.array([o.firmness for o in common]) + 1e-4)
     rows |= _border_numbers(x, y, poses)
     rows["ends"] = _ends(proposals, poses)
+    rows |= _mate_numbers(sampled, poses)
     rows |= _surface_numbers(x, y, found)
     support = proposals.correspondences.support(poses)
     rows["support"] = np.log1p(support)
     rows["support_share"] = support / max(1.0, len(proposals.correspondences.source))
     near = np.stack([gaps(proposals.model, pose) for pose in poses])
     rows["model_share"] = (np.clip(1 - np.square(near / 2), 0, None) * proposals.share).sum(1)
-    rows["model_turn"] = np.log10(1 + np.degrees(_turns(poses, proposals.model).min(1)))
-    own = np.array([_turns(a[None], b[None])[0, 0] for a, b in zip(poses, candidates.starts, strict=True)])
+    turns = angles(poses[:, None, :3, :3] @ proposals.model[:, :3, :3].swapaxes(1, 2))
+    rows["model_turn"] = np.log10(1 + np.degrees(turns.min(1)))
+    moves = [differences(a[None], b) for a, b in zip(poses, candidates.starts, strict=True)]
+    own, rows["shifted"] = np.concatenate(moves, axis=1)
     rows["turned"] = np.log10(1 + np.degrees(own))
-    rows["shifted"] = _shifts(poses, candidates.starts)
     rows["seam_margin"] = _margin(poses, rows["seam"])
     rows["overlap_margin"] = _margin(poses, rows["overlap_larger"])
     shares = sorted(len(side.border) / len(side.points) for side in (x, y))
     ends = [[len(end.border) for end in side] or [0] for side in proposals.ends]
+    sizes = [radius(side.points - centroid(side.points)) for side in (x, y)]
     constant = {
         "ends_share": min(max(n) / max(1, len(side.border)) for n, side in zip(ends, (x, y), strict=True)),
         "border_smaller": shares[0],
         "border_larger": shares[1],
         "noise": common_noise(x, y) / common_spacing(x, y),
-        "balance": _balance(x, y),
+        "balance": min(sizes) / max(sizes),
         "singular_gap": float(proposals.solution.singular_gap[0]),
     }
     rows |= {name: np.full(len(poses), value) for name, value in constant.items()}
@@ -128,7 +148,7 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     return np.stack([rows[name] for name in NAMES], axis=1)
 
 
-def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
+def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers]:
     """How the borders of both pieces lie: on each other, on the other's surface, or in the air.
 
     Borders that meet have opposite outward directions. Where they are the same, the pieces end together: two
@@ -163,7 +183,7 @@ def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64
 
 def _sides(
     met: Bool[np.ndarray, "g m"], count: int, counted: Bool[np.ndarray, " m"]
-) -> tuple[Float64[np.ndarray, " g"], Float64[np.ndarray, " g"]]:
+) -> tuple[Numbers, Numbers]:
     """Share of the counted border points that meet: of the piece with fewer of them, and of the other."""
     shares = [
         part[:, own].mean(1) if own.any() else np.zeros(len(met))
@@ -172,14 +192,14 @@ def _sides(
     return np.minimum(*shares), np.maximum(*shares)
 
 
-def _residual(met: Met, meets: Bool[np.ndarray, "g m"]) -> Float64[np.ndarray, " g"]:
+def _residual(met: Met, meets: Bool[np.ndarray, "g m"]) -> Numbers:
     """Root mean square distance across the surface, where borders meet."""
     normal = (met.normal_p + met.normal_q) / 2
     off = np.square(np.einsum("gmi,gmi->gm", met.p - met.q, normal))
     return np.sqrt((off * meets).sum(1) / np.maximum(meets.sum(1), 1))
 
 
-def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[np.ndarray, " g"]]:
+def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers]:
     """Shares of both borders that lie on the other's surface, and that hang in the air."""
     spacing, found = common_spacing(x, y), []
     for pose in poses:
@@ -212,7 +232,25 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Float64[
     }
 
 
-def _ends(proposals: Proposals, poses: Motions) -> Float64[np.ndarray, " g"]:
+def _mate_numbers(sampled: Sampled, poses: Motions) -> dict[str, Numbers]:
+    """How breaks of closed pieces fit; all 0 for open ones."""
+    zero = np.zeros(len(poses))
+    if sampled.sheets is None:
+        names = ("rims", "smaller", "larger", "uncovered", "depth", "margin")
+        return {"is_closed": zero} | {f"mate_{name}": zero for name in names}
+    found = mates(*sampled.sheets, poses)
+    return {
+        "mate_rims": found.rims,
+        "mate_smaller": found.contact_smaller,
+        "mate_larger": found.contact_larger,
+        "mate_uncovered": found.uncovered,
+        "mate_depth": found.depth,
+        "mate_margin": _margin(poses, found.score),
+        "is_closed": zero + 1,
+    }
+
+
+def _ends(proposals: Proposals, poses: Motions) -> Numbers:
     """How much of two flat ends meets, of the two that meet best."""
     best = np.zeros(len(poses))
     for x, y in product(*proposals.ends):
@@ -222,9 +260,7 @@ def _ends(proposals: Proposals, poses: Motions) -> Float64[np.ndarray, " g"]:
     return best
 
 
-def _surface_numbers(
-    x: Surface, y: Surface, found: Sequence[Partners]
-) -> dict[str, Float64[np.ndarray, " g"]]:
+def _surface_numbers(x: Surface, y: Surface, found: Sequence[Partners]) -> dict[str, Numbers]:
     """How much the surfaces cross each other, and how far apart they are at the nearest."""
     spacing, crossing, gap = common_spacing(x, y), [], []
     own, count = np.concatenate([x.interior, y.interior]), len(x.points)
@@ -237,30 +273,13 @@ def _surface_numbers(
     return {"crossing": np.array(crossing), "gap": np.log1p(np.array(gap))}
 
 
-def _turns(a: Motions, b: Motions) -> Float64[np.ndarray, "g h"]:
-    trace = np.einsum("gij,hij->gh", a[:, :3, :3], b[:, :3, :3])
-    return np.arccos(np.clip((trace - 1) / 2, -1, 1))
-
-
-def _shifts(a: Motions, b: Motions) -> Float64[np.ndarray, " g"]:
-    """Between motions of equal number: how far the centroids are apart, mean of there and back."""
-    there = np.linalg.norm(a[:, :3, 3] - b[:, :3, 3], axis=1)
-    origins = [np.einsum("gji,gj->gi", each[:, :3, :3], each[:, :3, 3]) for each in (a, b)]
-    return (there + np.linalg.norm(origins[0] - origins[1], axis=1)) / 2
-
-
-def _margin(poses: Motions, score: Float64[np.ndarray, " g"]) -> Float64[np.ndarray, " g"]:
+def _margin(poses: Motions, score: Numbers) -> Numbers:
     """How much better each is than the best that differs from it."""
     found = []
     for pose, own in zip(poses, score, strict=True):
         other = score[gaps(poses, pose) > 1]
         found.append(own - (other.max() if len(other) else 0.0))
     return np.array(found)
-
-
-def _balance(x: Surface, y: Surface) -> float:
-    sizes = [float(np.sqrt(np.square(side.points - side.points.mean(0)).sum(1).mean())) for side in (x, y)]
-    return min(sizes) / max(sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +298,7 @@ class Verifier:
     origin: Mapping[str, Any]
     """The pairs it was fitted on, and what it reached."""
 
-    def scores(self, rows: Evidence) -> Float64[np.ndarray, " g"]:
+    def scores(self, rows: Evidence) -> Numbers:
         """A logit for each candidate."""
         seen = (
             2 * (np.clip(rows, self.low, self.high) - self.low) / np.maximum(self.high - self.low, 1e-9) - 1
@@ -332,7 +351,7 @@ def shortlist(sampled: Sampled, proposals: Proposals, verifier: Verifier) -> Pro
     laid = laid[distinct(laid, look(x, y, laid, LAID, 1.5), LISTED, SAME_TURN, SAME_SHIFT)]
     count = len(laid)
     candidates = Candidates(laid, ("overlap",) * count, ("match",) * count, laid)
-    rows = evidence(replace(sampled, source=x, reference=y), proposals, candidates)
+    rows = evidence(replace(sampled, source=x, reference=y, sheets=None), proposals, candidates)
     best = np.argsort(-verifier.scores(rows), kind="stable")[:MATCHES]
     return replace(proposals, match=laid[best])
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from dataclasses import asdict
+from typing import Annotated
 
-from bitr.evaluation import speed
+import typer
+
+from bitr.cli import options
+from bitr.cli.console import say
+
+EXAMPLE = "bitr bench --quick --json"
+
+Quick = Annotated[bool, typer.Option("--quick", help="Measure fewer sizes, in under a minute.")]
 
 
-def bench(quick: bool, as_json: bool) -> None:
-    """Print a table as Markdown, row by row as it is measured, or everything as one JSON object."""
-    print("measuring; the machine should have nothing else to do", file=sys.stderr)
-    if as_json:
+def run(quick: Quick = False, json: options.Json = False) -> None:
+    """Measure the speed of the model on this machine, in units of a matrix product."""
+    import json as json_format
+    from dataclasses import asdict
+
+    from bitr.evaluation import speed
+
+    say("measuring; the machine should have nothing else to do")
+    if json:
         models = [asdict(row) for row in speed.model_rows(quick)]
-        print(json.dumps({"machine": speed.machine(quick), "models": models}))
+        print(json_format.dumps({"machine": speed.machine(quick), "models": models}))
         return
     for line in speed.machine_lines(speed.machine(quick)):
         print(line, flush=True)

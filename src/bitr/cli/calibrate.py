@@ -1,97 +1,142 @@
-"""``bitr calibrate``: how sure a model may be of its poses."""
+"""``bitr calibrate``: fit the verifier of a model, which chooses among poses and says how sure it is."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bitr.cli import options
+from bitr.cli.console import Counter, print_report, session
 from bitr.errors import InputError
 from bitr.files import check_target
 
-HELP = (
-    "Fit the verifier of a model on pairs whose pose is known, and keep it in the checkpoint: it chooses "
-    "among the poses that are found, and says how sure it is.\n\n"
-    "A confidence of 0.8 then means: of such answers, 8 in 10 are off by less than 15° and by less than 0.1 "
-    "of the assembled shape's radius. With --test nothing is fitted: the confidence that the checkpoint has "
-    "is measured on the test split."
-)
-EXAMPLE = "example: bitr calibrate runs/bunny bunny --pairs 300"
+if TYPE_CHECKING:
+    from bitr.evaluation.calibrate import Check, Origin
+
+EXAMPLE = "bitr calibrate runs/bunny bunny --pairs 300"
 
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="Path of a checkpoint; with --test also a name of shipped weights."),
-]
-Data = Annotated[str, typer.Argument(metavar="DATASET", help="A name of bitr data list, or your own pairs.")]
-Test = Annotated[
-    bool, typer.Option("--test", help="Fit nothing, and measure the confidence on the test split.")
-]
-Split = Annotated[
-    str | None, typer.Option(help="By default val, and test with --test; test is never fitted on.")
-]
-Count = Annotated[
-    int, typer.Option("--pairs", help="How many; beyond the split's own, it is sampled anew.", min=1)
-]
-Seed = Annotated[int, typer.Option(help="Of the first sampling; the others count up from it.", min=0)]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write a copy with the confidence there instead.")
-]
-Diagram = Annotated[
-    Path | None, typer.Option(help="A .png, .pdf or .svg: share of right poses by confidence.")
-]
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-root", help="The folder of data sets; by default what the variable BITR_DATA names."
+    typer.Argument(
+        metavar="MODEL",
+        help="Path of a checkpoint; with --test also the name of weights that come with bitr.",
+        autocompletion=options.offer(options.list_models),
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the output and the diagram.")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log each step, and where an error came from.")
+Test = Annotated[bool, typer.Option("--test", help="Fit nothing; measure the confidence on the test split.")]
+Split = Annotated[
+    str | None,
+    options.choose(options.SPLITS, "By default val, and test with --test; test is never fitted on."),
+]
+Pairs = Annotated[int, typer.Option(help="Number of pairs; beyond the split's own, sample it anew.", min=1)]
+Output = Annotated[Path | None, options.write_to("Write a copy, and leave the checkpoint as it is.")]
+Diagram = Annotated[
+    Path | None, typer.Option(help="Draw the share of right poses by confidence (.png, .pdf or .svg).")
 ]
 
 
 def run(
     model: Model,
-    data: Data,
+    data: options.Data,
     test: Test = False,
     split: Split = None,
-    pairs: Count = 300,
-    seed: Seed = 0,
+    pairs: Pairs = 300,
+    seed: options.Seed = 0,
     output: Output = None,
     diagram: Diagram = None,
-    data_root: Root = None,
-    json: Json = False,
-    force: Force = False,
-    verbose: Verbose = False,
+    data_root: options.Root = None,
+    json: options.Json = False,
+    force: options.Force = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Fit or check, print and write."""
-    from bitr.cli.console import session
+    """Fit the verifier of a model on pairs whose pose is known, and keep it in the checkpoint.
 
+    The verifier chooses among the poses that are found and says how sure it is. A confidence of 0.8 then
+    means: of such answers, 8 in 10 are off by less than 15° and by less than 0.1 of the assembled shape's
+    radius. With --test nothing is fitted: the confidence that the checkpoint has is measured on the test
+    split.
+    """
     chosen = split or ("test" if test else "val")
-    _check_usage(chosen, test, output)
+    if not test and chosen == "test":
+        raise InputError("--split test: the test split is not fitted on; measure on it with --test")
+    if test and output is not None:
+        raise InputError("--output is for a calibration, and with --test none is fitted")
     for path in (output, diagram):
         if path is not None:
             check_target(path, force=force)
     with session(verbose, counted=True) as on_pair:  # torch takes a second to import: something is shown
-        from bitr.cli.calibrate_job import Job, draw
         from bitr.evaluation.calibrate import Origin
+        from bitr.evaluation.charts import reliability_diagram
 
-        job = Job(model, Origin(data, chosen, seed, pairs), data_root)
-        report = job.checked(on_pair) if test else job.fitted(output, on_pair)
+        report = _calibrate(model, Origin(data, chosen, seed, pairs), test, output, data_root, on_pair)
         if diagram is not None:
-            draw(diagram, report, force=force)
-    print(report.to_json() if json else report.to_text())
-    for path in () if json else (report.written, diagram):
-        if path is not None:
-            print(f"wrote {path}")
+            reliability_diagram({model: report.check.reliability}).write(diagram, force=force)
+    print_report(report.to_json() if json else report.to_text(), (report.written, diagram), json)
 
 
-def _check_usage(split: str, test: bool, output: Path | None) -> None:
-    """Raise when options do not go together."""
-    if not test and split == "test":
-        raise InputError("--split test: the test split is not fitted on; measure on it with --test")
-    if test and output is not None:
-        raise InputError("--output is for a calibration, and with --test none is fitted")
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The figures of a verifier, and the pairs on which they were measured."""
+
+    model: str
+    origin: Origin
+    check: Check
+    joints: tuple[str, ...]
+    written: Path | None
+
+    def to_json(self) -> str:
+        import json
+
+        told = {"model": self.model, **asdict(self.origin), "joints": list(self.joints)}
+        return json.dumps(told | self.check.to_dict(), allow_nan=False)
+
+    def to_text(self) -> str:
+        """A table in Markdown."""
+        figures = self.check.to_dict()
+
+        def write(name: str, form: str = ".3f") -> str:
+            return "-" if figures[name] is None else format(figures[name], form)
+
+        table = {
+            "share right": write("share_right"),
+            "right candidate found": write("share_possible"),
+            "mean confidence": write("mean_confidence"),
+            "calibration error (10 bins)": write("expected_calibration_error"),
+            "AUROC": write("auroc"),
+            "wrong above 0.9": write("wrong_above_0.9", ".1%"),
+            "joints": ", ".join(self.joints),
+        }
+        how = "" if self.written is None else ", each by a fit that did not see it"
+        title = f"{self.model} on {self.origin.pairs} pairs of {self.origin.data}, {self.origin.split}{how}"
+        rows = (table, ["---"] * len(table), table.values())
+        return "\n".join([title, "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _calibrate(
+    model: str, asked: Origin, test: bool, output: Path | None, root: Path | None, on_pair: Counter
+) -> Report:
+    """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has."""
+    from bitr.assembly.network import Network, with_verifier
+    from bitr.assembly.orbit import with_symmetry
+    from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of
+    from bitr.model.checkpoint import find
+
+    target = output or find(model)
+    if not test and output is None and not Path(model).exists():
+        raise InputError(f"{model}: these weights come with bitr; name a file for a copy with --output")
+    network = Network.of(model)
+    known = network.verifier.origin
+    if test and (known.get("data"), known.get("split")) == (asked.data, asked.split):
+        raise InputError(f"{model}: was calibrated on the {asked.split} split of {asked.data}")
+    samplings = pairs_of(asked, root)
+    origin = replace(asked, pairs=sum(map(len, samplings)))
+    rows = collect(network, samplings, on_pair, with_symmetry)
+    if test:
+        return Report(model, origin, check(network.verifier, rows), network.joints, None)
+    verifier, found = calibrate(origin, rows)
+    joints = tuple(name for name in joints_of(verifier, rows) if name in network.joints)
+    with_verifier(model, target, verifier, joints)
+    return Report(model, origin, found, joints, target)

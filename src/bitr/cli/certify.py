@@ -1,25 +1,32 @@
-"""``bitr certify``: whether the three laws hold for a model, or for any method."""
+"""``bitr certify``: measure whether the three laws hold for a model, or for any method."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bitr.cli import options
+from bitr.cli.console import PAGES, check_file, one_line, session
 from bitr.errors import InputError
-from bitr.files import check_target, whole_file
+from bitr.files import whole_file
 
 if TYPE_CHECKING:
-    from bitr.evaluation.certificate import Certificate
+    from bitr.evaluation.certificate import Certificate, Route
+    from bitr.model import BITR
 
-HELP = (
-    "Whether moving, swapping and scaling a pair moves, inverts and scales the pose, as the laws say.\n\n"
-    "A model is tried in float64, float32, bfloat16, compiled, exported and through assemble; a function "
-    "module:name of two (n, 3) arrays that returns a 4×4 pose, as it is. Exit status 1 when a law is broken."
-)
-EXAMPLE = "example: bitr certify default --html certificate.html"
-TRIALS, FEWER_TRIALS = 10, 2
+EXAMPLE = "bitr certify default --html certificate.html"
+TRIALS, FEWER_TRIALS, REFINED_TRIALS = 10, 2, 2
+POINTS = 100
+"""Points that the model sees of a piece, so that small clouds and meshes are subsampled too."""
+WAYS = ("fast", "auto")
+UNTRAINED = ("untrained:default", "untrained:paper")
+NAMED = re.compile(r"[\w.]+:[\w.]+")
 
 Model = Annotated[
     str,
@@ -27,68 +34,150 @@ Model = Annotated[
         metavar="MODEL",
         help="Name of weights that come with bitr, path of a checkpoint, untrained:default, untrained:paper, "
         "or module:name of a function or a BITR.",
+        autocompletion=options.offer(lambda: [*options.list_models(), *UNTRAINED]),
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
-Html = Annotated[Path | None, typer.Option(help="Write a page that opens in any browser.")]
 Trials = Annotated[
     int | None,
     typer.Option(
         help=f"Random pairs for each row, fewer where slow; {TRIALS}, or {FEWER_TRIALS} with --quick."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of pairs, motions, factors and untrained weights.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Few trials, and nothing compiled or exported.")]
-Onnx = Annotated[bool, typer.Option("--onnx", help="Also as an ONNX file: half a minute to a minute more.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the page.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Make few trials, and compile and export nothing.")]
+Onnx = Annotated[bool, typer.Option("--onnx", help="Try an ONNX file too, in about a minute more.")]
 
 
 def run(
     model: Model,
-    json: Json = False,
-    html: Html = None,
+    json: options.Json = False,
+    html: options.Html = None,
     trials: Trials = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     quick: Quick = False,
     onnx: Onnx = False,
-    force: Force = False,
+    force: options.Force = False,
+    verbose: options.Verbose = False,
 ) -> int:
-    """Print the certificate; returns the exit status."""
-    from bitr.cli.console import session
+    """Measure whether moving, swapping and scaling a pair moves, inverts and scales the pose.
 
+    A model is tried in float64, float32, bfloat16, compiled, exported and through assemble; a function
+    module:name of two (n, 3) arrays that returns a 4×4 pose, as it is. The exit status is 1 when a law is
+    broken.
+    """
     count = trials if trials is not None else FEWER_TRIALS if quick else TRIALS
-    if html is not None:
-        _check_page(html, force)
-    with session(verbose=False):  # torch takes a second to import: inside, something is shown
-        from bitr.cli.certify_subject import find_subject, guarded
-        from bitr.cli.certify_table import assemble_routes, show
-        from bitr.evaluation.certificate import audit, certify
+    check_file("--html", html, PAGES, force=force)
+    with session(verbose):  # torch takes a second to import: something is shown
+        from bitr.evaluation.certificate import audit, certify, html_page
         from bitr.model import BITR
 
         subject = find_subject(model, seed)
         if isinstance(subject, BITR):
             traced = (*(() if quick else ("compiled", "torch.export")), *(("ONNX",) if onnx else ()))
-            routes = assemble_routes(subject, model)
+            routes = _assemble_routes(subject, model)
             certificate = certify(subject, name=model, trials=count, seed=seed, traced=traced, routes=routes)
         else:
-            certificate = audit(guarded(subject, model), name=model, trials=count, seed=seed)
+            certificate = audit(_guard(subject, model), name=model, trials=count, seed=seed)
     if html is not None:
-        _write_page(html, certificate, force)
+        with whole_file(html, force=force) as temporary:
+            temporary.write_text(html_page(certificate), encoding="utf-8", newline="\n")
     if json:
         print(certificate.to_json())
     else:
-        show(certificate)
+        _show(certificate)
     return 0 if certificate.ok else 1
 
 
-def _check_page(html: Path, force: bool) -> None:
-    if html.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{html}: --html writes no {html.suffix or 'file without a suffix'}, expected .html")
-    check_target(html, force=force)
+def find_subject(name: str, seed: int) -> Any:
+    """Find a model by name or path, an untrained one, or whatever ``module:name`` leads to."""
+    import torch
+
+    from bitr.model.checkpoint import load
+    from bitr.testing import untrained_model
+
+    if _is_checkpoint(name):
+        return load(name)
+    module, attribute = name.split(":")
+    if module != "untrained":
+        return _import(name, module, attribute)
+    if name not in UNTRAINED:
+        raise InputError(f"{name}: no such construction, expected {' or '.join(UNTRAINED)}")
+    return untrained_model(attribute, seed, torch.float32)
 
 
-def _write_page(html: Path, certificate: Certificate, force: bool) -> None:
-    from bitr.evaluation.certificate import html_page
+def _is_checkpoint(name: str) -> bool:
+    """True for a file or folder, and for any name without a colon."""
+    return Path(name).exists() or not NAMED.fullmatch(name)
 
-    with whole_file(html, force=force) as temporary:
-        temporary.write_text(html_page(certificate), encoding="utf-8", newline="\n")
+
+def _import(name: str, module: str, attribute: str) -> Any:
+    import importlib
+
+    if os.getcwd() not in sys.path:  # ``python -m`` has it there, the installed command does not
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # somebody's module may fail in any way
+        raise InputError(f"{name}: cannot be imported ({type(error).__name__}: {error})") from error
+    if not callable(found):
+        raise InputError(f"{name}: is {type(found).__name__}, expected a function of source and reference")
+    return found
+
+
+def _guard(method: Callable[..., Any], name: str) -> Callable[[Any, Any], Any]:
+    """Wrap somebody's function, so that an error inside it is told in one line."""
+
+    def solve(source: Any, reference: Any) -> Any:
+        try:
+            return method(source, reference)
+        except Exception as error:
+            raise InputError(f"{name}: raised {type(error).__name__}: {error}") from error
+
+    return solve
+
+
+def _assemble_routes(model: BITR, name: str) -> list[Route]:
+    """The whole pipeline on clouds larger than what the model sees and on meshes, fast and by default."""
+    from copy import deepcopy
+
+    from bitr.assembly.assemble import Settings, assemble_geometries
+    from bitr.assembly.network import Network
+    from bitr.evaluation.certificate import MOST_TRIALS, Route, mesh_pair, overlapping_pair
+
+    network = Network.of(name) if _is_checkpoint(name) else Network(deepcopy(model).double(), name)
+
+    def solve_with(settings: Settings) -> Callable[[Any, Any], Any]:
+        return lambda x, y: assemble_geometries(x, y, network, settings).transformation
+
+    routes = []
+    for way in WAYS:
+        solve = solve_with(Settings(fast=way == "fast", points=POINTS))
+        most = MOST_TRIALS if way == "fast" else REFINED_TRIALS
+        for kind, make in (("cloud", overlapping_pair(500, noise=0.003)), ("mesh", mesh_pair(400))):
+            routes.append(Route(f"assemble, {kind}, {way}", solve, "float64", make, most=most))
+    return routes
+
+
+def _show(certificate: Certificate) -> None:
+    """Print a line for each path: the worst (or median) error of each law and its bound."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from bitr.evaluation.certificate import BOUNDS, LAWS
+
+    console = Console(highlight=False)
+    lines: dict[str, list[tuple[str, str]]] = {}
+    for row in certificate.rows:
+        label = one_line(row.path) + (", median" if BOUNDS[row.precision].judged == "median" else "")
+        cell = f"   {row.judged_error:.0e} / {row.bound:.0e}"
+        lines.setdefault(label, []).append((cell + (" " if row.ok else "!"), "" if row.ok else "bold red"))
+    width = max(map(len, lines))
+    head = f"{'worst error / bound':{width}}" + "".join(f"   {f'Δ_{law}':<15}" for law in LAWS)
+    console.print(Text(head.rstrip(), style="bold"), soft_wrap=True)
+    for label, cells in lines.items():
+        console.print(Text.assemble(f"{label:{width}}", *cells), soft_wrap=True)
+    for each in certificate.skipped:
+        console.print(Text(f"not measured: {each.path} ({one_line(each.why)})", style="dim"), soft_wrap=True)
+    sentence = f"{one_line(certificate.model)}: {certificate.verdict}"
+    console.print(Text(sentence, style="green" if certificate.ok else "bold red"), soft_wrap=True)

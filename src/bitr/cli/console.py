@@ -1,59 +1,90 @@
-"""What is shown on standard error while a command works: progress on a terminal, a log with ``-v``."""
+"""The terminal: one-line messages, progress and logs on standard error, checks of files to write."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-from rich.console import Console
-from rich.logging import RichHandler
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-
-from bitr.cli.text import one_line
 from bitr.errors import InputError
+from bitr.files import check_target
 
 Counter = Callable[[int, int], None]
 """Says how many of how many are done."""
+PAGES = (".html", ".htm")
 
 log = logging.getLogger("bitr")
 
 
+def one_line(text: str) -> str:
+    """Escape everything unprintable: line breaks, control codes, bytes that are no UTF-8."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def say(message: str) -> None:
+    """Print one line for people on standard error."""
+    print(f"bitr: {one_line(message)}", file=sys.stderr)
+
+
+def print_report(text: str, written: Iterable[Path | None], as_json: bool) -> None:
+    """Print a report; in JSON nothing else, and otherwise the names of the files that were written."""
+    print(text.rstrip("\n"))
+    for path in written:
+        if path is not None and not as_json:
+            print(f"wrote {path}")
+
+
+def check_suffix(option: str, path: Path, suffixes: Sequence[str]) -> None:
+    """Raise when an option names a file of a kind that it does not write."""
+    if path.suffix.lower() not in suffixes:
+        found = path.suffix or "file without a suffix"
+        raise InputError(f"{path}: {option} writes no {found}, expected one of {' '.join(suffixes)}")
+
+
+def check_file(option: str, path: Path | None, suffixes: Sequence[str], *, force: bool) -> None:
+    """Raise when an option names a file that cannot be written, before any work is done for it."""
+    if path is None:
+        return
+    check_suffix(option, path, suffixes)
+    try:
+        check_target(path, force=force)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
 @contextmanager
 def session(verbose: bool, counted: bool = False) -> Iterator[Counter]:
-    """Shows the steps that the package logs; with ``verbose`` also where an unexpected error came from."""
+    """Show the steps that the package logs; with ``verbose`` also the origin of an unexpected error."""
+    from rich import progress as bars
+    from rich.console import Console
+    from rich.logging import RichHandler
+    from rich.markup import escape
+
+    class Steps(logging.Handler):
+        """Shows the latest step beside a spinner."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.update(task, description=escape(one_line(record.getMessage())))
+
     console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) if counted else ()
-    progress = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        *columns,
+    times = bars.TimeElapsedColumn(), bars.TimeRemainingColumn()
+    counts = (bars.BarColumn(), bars.MofNCompleteColumn(), *times) if counted else ()
+    progress = bars.Progress(
+        *(bars.SpinnerColumn(), bars.TextColumn("{task.description}"), *counts),
         console=console,
         transient=True,
         disable=verbose or not sys.stderr.isatty(),
     )
     task = progress.add_task("starting", total=None)
-    handler = RichHandler(console=console, show_path=False) if verbose else _Steps(progress)
-    with progress, _logging_to(handler, logging.DEBUG if verbose else logging.INFO):
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _logging_to(handler: logging.Handler, level: int) -> Iterator[None]:
+    handler = RichHandler(console=console, show_path=False) if verbose else Steps()
     before = log.level
     log.addHandler(handler)
-    log.setLevel(level)
+    log.setLevel(logging.DEBUG if verbose else logging.INFO)
     try:
-        yield
+        with progress:
+            yield lambda done, total: progress.update(task, completed=done, total=total)
     except InputError:
         raise
     except Exception:
@@ -62,15 +93,3 @@ def _logging_to(handler: logging.Handler, level: int) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
-
-
-class _Steps(logging.Handler):
-    """Shows the latest step beside a spinner."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self.progress = progress
-
-    def emit(self, record: logging.LogRecord) -> None:
-        for task in self.progress.task_ids:
-            self.progress.update(task, description=escape(one_line(record.getMessage())))

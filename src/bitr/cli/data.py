@@ -1,80 +1,188 @@
-"""``bitr data``: what data sets there are, getting them, making them, looking at them."""
+"""``bitr data``: list the data sets, fetch them, make them, look at them."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bitr.cli import options
+from bitr.cli.console import check_file, one_line, say, session
+from bitr.errors import InputError
+
+if TYPE_CHECKING:
+    from bitr.data import DatasetInfo
+    from bitr.data.registry import SplitStats
+
+HEAD = "| data set | split | pairs | the paper's count | points: source, reference | overlap (quartiles) | |"
+
 app = typer.Typer(
-    help="Data sets: what there is, getting it, generating it.",
+    help="List, fetch, make and show data sets.",
     epilog="example: bitr data list --stats",
     no_args_is_help=True,
 )
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-root", help="The folder of data sets; by default what the variable BITR_DATA names."
-    ),
-]
-Split = Annotated[str, typer.Option(help="train, val or test.")]
-Seed = Annotated[int, typer.Option(help="Another seed samples and moves the pairs anew.", min=0)]
 
 
 @app.command("list", epilog="example: bitr data list --stats")
 def list_all(
-    stats: Annotated[bool, typer.Option("--stats", help="Also open those that are here and count.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-    data_root: Root = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Open those that are here, and count.")] = False,
+    json: options.Json = False,
+    data_root: options.Root = None,
 ) -> None:
-    """What data sets there are, their terms, and whether they are here."""
-    from bitr.cli.data_list import list_data
+    """List the data sets, their terms, and whether they are here."""
+    import json as json_format
+    from dataclasses import asdict
 
-    list_data(data_root, stats, json)
+    from bitr import data
+
+    folder, infos = data.data_root(data_root), data.datasets()
+    if json:
+        rows = [_describe(info, folder) for info in infos]
+        for row, info in zip(rows, infos, strict=True):
+            if stats:
+                row["stats"] = [asdict(split) for split in _count(info, folder)]
+        print(json_format.dumps({"root": None if folder is None else str(folder), "data": rows}))
+    elif stats:
+        print(HEAD, "| --- | --- | --- | --- | --- | --- | --- |", sep="\n")
+        for info in infos:
+            for split in _count(info, folder):
+                print(_format(split), flush=True)
+    else:
+        _print_table([_describe(info, folder) for info in infos], folder)
 
 
 @app.command("fetch", epilog="example: bitr data fetch bunny --data-root data")
 def fetch_one(
-    name: Annotated[str, typer.Argument(help="The name of a data set, as bitr data list shows it.")],
+    name: options.Data,
     source: Annotated[
         str | None, typer.Option("--from", help="Another address, or an archive that is here already.")
     ] = None,
-    sha256: Annotated[str | None, typer.Option(help="What the archive at that address must have.")] = None,
-    data_root: Root = None,
+    sha256: Annotated[str | None, typer.Option(help="Checksum of the archive at that address.")] = None,
+    data_root: options.Root = None,
 ) -> None:
-    """Download a data set, check it and unpack it; what was interrupted goes on where it stopped."""
-    from bitr.cli.data_files import fetch_data
+    """Download a data set, check it and unpack it; an interrupted download continues where it stopped."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
 
-    fetch_data(name, source, sha256, data_root)
+    from bitr import data
+    from bitr.data.fetch import SOURCES, fetch
+    from bitr.data.storage import VARIABLE
+
+    folder, info = data.data_root(data_root), data.info(name)
+    if info.name not in SOURCES:
+        raise InputError(f"{name}: nothing to fetch: {info.source}")
+    if folder is None:
+        raise InputError(f"{name}: where to? give --data-root FOLDER, or set the variable {VARIABLE}")
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(name, total=None)
+        files = fetch(
+            name, folder, source, sha256, lambda done, all: progress.update(task, completed=done, total=all)
+        )
+    size = sum(file.stat().st_size for file in files)
+    say(f"{name}: {len(files)} files, {size / 1e6:.1f} MB, below {folder}")
 
 
-@app.command("make", epilog="example: bitr data make shapes --n 100 --out pairs")
+@app.command("make", epilog="example: bitr data make shapes --pairs 100 -o pairs")
 def make_some(
-    name: Annotated[str, typer.Argument(help="shapes, mug-hanging or bowl-placing; any other is copied.")],
-    n: Annotated[int, typer.Option(help="How many pairs.", min=1)],
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not have files yet.")],
-    split: Split = "train",
-    seed: Seed = 0,
-    data_root: Root = None,
+    name: options.Data,
+    pairs: Annotated[int, typer.Option(help="Number of pairs.", min=1)],
+    output: Annotated[Path, options.write_to("Folder to write; it must not have files yet.")],
+    split: options.Split = "train",
+    seed: options.Seed = 0,
+    data_root: options.Root = None,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Write generated pairs to files: clouds as npz, poses as text, and a manifest of all."""
-    from bitr.cli.data_files import make_data
+    """Write pairs of a data set to files: clouds as npz, poses as text, and a manifest of all."""
+    with session(verbose, counted=True) as on_row:
+        from bitr.data import dataset
+        from bitr.data.own import write_pairs
 
-    make_data(name, n, out, split, seed, data_root)
+        found = dataset(name, split, data_root, seed)
+        if pairs > len(found):
+            raise InputError(f"{name}: has {len(found)} pairs for {split}, expected --pairs of at most that")
+        some = (found[i] for i in range(pairs))
+        manifest = write_pairs(output, some, split, lambda done: on_row(done, pairs))
+    say(f"wrote {pairs} pairs; {manifest} lists them")
 
 
 @app.command("show", epilog="example: bitr data show indoor -o indoor.png")
 def show_some(
-    name: Annotated[str, typer.Argument(help="A data set, or a folder or manifest of pairs.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The picture to write, a png file.")],
-    split: Split = "test",
-    n: Annotated[int, typer.Option(help="How many pairs.", min=1, max=100)] = 9,
-    seed: Seed = 0,
-    data_root: Root = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the picture if it exists.")] = False,
+    name: options.Data,
+    output: Annotated[Path, options.write_to("Picture to write (.png).")],
+    split: options.Split = "test",
+    pairs: Annotated[int, typer.Option(help="Number of pairs.", min=1, max=100)] = 9,
+    seed: options.Seed = 0,
+    data_root: options.Root = None,
+    force: options.Force = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """A contact sheet: pairs apart (source red, reference blue) and assembled (source yellow)."""
-    from bitr.cli.data_files import show_data
+    """Draw pairs on one sheet: apart (source red, reference blue) and assembled (source yellow)."""
+    check_file("--output", output, (".png",), force=force)
+    with session(verbose):
+        import numpy as np
 
-    show_data(name, output, split, n, seed, data_root, force)
+        from bitr.data import dataset
+        from bitr.show import write_sheet
+
+        found = dataset(name, split, data_root, seed)
+        rows = np.unique(np.linspace(0, len(found) - 1, pairs).round().astype(int))  # spread over the split
+        title = f"{name}, {split}: {len(rows)} of {len(found)} pairs, apart and assembled"
+        write_sheet(output, [found[int(i)] for i in rows], title, force=force)
+    say(f"wrote {output}")
+
+
+def _describe(info: DatasetInfo, root: Path | None) -> dict[str, Any]:
+    from bitr.data.fetch import size_on_disk
+
+    return {
+        "name": info.name,
+        "title": info.title,
+        "section": info.section,
+        "licence": info.licence,
+        "here": info.present(root),
+        "bytes": size_on_disk(info.name, root),
+        "source": info.source,
+        "splits": list(info.splits),
+    }
+
+
+def _count(info: DatasetInfo, root: Path | None) -> Iterator[SplitStats]:
+    from bitr.data.registry import split_stats
+
+    for split in info.splits if info.present(root) else ():
+        pairs = info.open(split, root, 0)
+        if len(pairs):
+            yield split_stats(info.name, split, pairs)
+
+
+def _format(row: SplitStats) -> str:
+    paper = "" if row.paper_pairs is None else f"{row.paper_pairs}"
+    low, high = row.overlap_quartiles
+    return (
+        f"| {row.name} | {row.split} | {row.pairs} | {paper} | {row.source_points}, {row.reference_points} "
+        f"| {row.overlap:.2f} ({low:.2f} to {high:.2f}) | {row.note} |"
+    )
+
+
+def _print_table(rows: list[dict[str, Any]], root: Path | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "what", "in the paper", "here", "MB", "terms", box=None, pad_edge=False)
+    for row in rows:
+        size, here = f"{row['bytes'] / 1e6:.1f}" if row["bytes"] else "", "yes" if row["here"] else "no"
+        cells = row["name"], row["title"], row["section"], here, size, row["licence"]
+        table.add_row(*map(one_line, cells))
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    missing = [row for row in rows if not row["here"]]
+    if missing:
+        where = root or "no folder: BITR_DATA is not set"
+        console.print(f"\nTo get those that are not here (looked below {where}):")
+    for row in missing:
+        console.print(one_line(f"  {row['name']}: {row['source']}"), soft_wrap=True)

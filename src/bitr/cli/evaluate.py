@@ -1,143 +1,252 @@
-"""``bitr evaluate``: how right a checkpoint, or a file of predictions, is on a data set."""
+"""``bitr evaluate``: measure how right a model, or a file of predictions, is on a data set."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bitr import __version__
+from bitr.cli import options
+from bitr.cli.console import PAGES, Counter, check_file, check_suffix, log, one_line, print_report, session
 from bitr.errors import InputError
+from bitr.files import check_target, whole_file
 
-HELP = (
-    "How right the answers are: rotation and translation errors, displacement, recalls, beside the chance "
-    "level.\n\n"
-    "DATASET is a name that bitr data list shows, or a folder or manifest of your own pairs. With "
-    "--predictions no model runs: the poses of the file are scored, whatever method they are from."
-)
-EXAMPLE = "example: bitr evaluate default bunny --limit 20 --perturb -o results"
+if TYPE_CHECKING:
+    from bitr.assembly.assemble import Settings
+    from bitr.assembly.network import Network
+    from bitr.data import AssemblyPair
+    from bitr.evaluation import method as methods
+    from bitr.evaluation.evaluate import Evaluation
+    from bitr.evaluation.report import Repeated, Report
+    from bitr.show import Scene
+
+EXAMPLE = "bitr evaluate default bunny --limit 20 --perturb -o results"
+SAMPLINGS = 3
+REFINEMENTS = "none|icp|ot"
+JSON, TABLE, MEDIAN = "evaluation.json", "table.md", "median_pair.png"
+HISTOGRAM, RECALL = "rotation_error.png", "recall.png"
+FILES = (JSON, TABLE, HISTOGRAM, RECALL, MEDIAN)
 
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="CHECKPOINT DATASET",
+        metavar="MODEL DATASET",
         help="Name of weights that come with bitr, or path of a checkpoint (not with --predictions); then "
-        "the data.",
+        "the data: a name of bitr data list, or a folder or manifest of your own pairs.",
+        autocompletion=options.offer(lambda: sorted({*options.list_models(), *options.list_data()})),
     ),
 ]
-Split = Annotated[str, typer.Option(help="train, val or test.")]
-Seed = Annotated[int, typer.Option(help="Of the first sampling; the others count up from it.", min=0)]
-Samplings = Annotated[
-    int | None,
-    typer.Option(
-        help="How often the pairs are sampled anew; by default 3, and 1 for your own files, which stay as "
-        "they are.",
-        min=1,
-    ),
-]
-Limit = Annotated[int | None, typer.Option(help="Only the first so many pairs.", min=1)]
 Perturb = Annotated[
-    bool, typer.Option("--perturb", help="Also on swapped, scaled and rigidly moved pairs (Sec. 6.2).")
+    bool, typer.Option("--perturb", help="Repeat on swapped, scaled and rigidly moved pairs (Sec. 6.2).")
 ]
-Points = Annotated[
-    int | None,
-    typer.Option(
-        help="Points of each cloud that the model sees; by default as many as the weights are for, or 1000.",
-        min=4,
-    ),
-]
-Method = Annotated[
-    str, typer.Option(metavar="auto|overlap|seam|touch|model", help="As of bitr assemble; auto by default.")
-]
-Fast = Annotated[bool, typer.Option("--fast", help="The model alone: one forward pass for each pair.")]
 Refine = Annotated[
-    str,
-    typer.Option(
-        metavar="none|icp|ot", help="Refinement of each pose afterwards, as the paper's BITR+ICP and BITR+OT."
-    ),
+    str, options.choose(REFINEMENTS, "Refine each pose afterwards, as the paper's BITR+ICP and BITR+OT.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else there.")]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="A folder for the JSON, the table in Markdown, and plots."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option(help="Write a report that opens in any browser, with pairs to look at in 3-D."),
-]
+Output = Annotated[Path | None, options.write_to("Folder for the JSON, the table in Markdown, and plots.")]
 Predictions = Annotated[
     Path | None,
     typer.Option(
-        help="A .jsonl or .csv file with id and transformation (4×4, source to reference) on each row, as "
-        "batches of bitr assemble write it."
+        help="Score a .jsonl or .csv file with id and transformation (4×4, source to reference) on each row, "
+        "as batches of bitr assemble write it."
     ),
-]
-Root = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-root", help="The folder of data sets; by default what the variable BITR_DATA names."
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the files of an earlier evaluation.")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log each step, and where an error came from.")
 ]
 
 
 def run(
     names: Names = None,
-    split: Split = "test",
-    seed: Seed = 0,
-    samplings: Samplings = None,
-    limit: Limit = None,
+    split: options.Split = "test",
+    seed: options.Seed = 0,
+    samplings: options.Samplings = None,
+    limit: options.Limit = None,
     perturb: Perturb = False,
-    points: Points = None,
-    method: Method = "auto",
-    fast: Fast = False,
+    points: options.Points = None,
+    method: options.Method = "auto",
+    fast: options.Fast = False,
     refine: Refine = "none",
-    json: Json = False,
+    json: options.Json = False,
     output: Output = None,
-    html: Html = None,
+    html: options.Html = None,
     predictions: Predictions = None,
-    data_root: Root = None,
-    force: Force = False,
-    verbose: Verbose = False,
+    data_root: options.Root = None,
+    force: options.Force = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Evaluate, print and write."""
-    from bitr.cli.console import session
+    """Measure how right the answers are: errors of rotation and translation, recalls, beside chance.
 
+    A data set is sampled 3 times, with the seeds --seed, --seed + 1 and so on; your own files stay as they
+    are. With --predictions no model runs: the poses of the file are scored, whatever method they are from.
+    """
     given = names or []
-    words = [value for value in (method, refine) if value not in ("auto", "none")]
-    _check_usage(given, predictions, (samplings, limit, points, perturb or None, fast or None, *words))
-    with session(
-        verbose, counted=True
-    ) as on_row:  # torch takes a second to import: inside, something is shown
+    of_a_model = samplings or limit or points or perturb or fast or method != "auto" or refine != "none"
+    _check_usage(given, predictions, bool(of_a_model))
+    with session(verbose, counted=True) as on_row:  # torch takes a second to import: something is shown
         from bitr.assembly.assemble import Settings
-        from bitr.cli.evaluate_job import Job, check_folder, check_refinement, write_folder
-        from bitr.cli.evaluate_page import check_page, write_page
 
-        check_folder(output, force=force)
-        check_page(html, output, force=force)
-        check_refinement(refine)
+        _check_outputs(output, html, force=force)
+        if refine not in (known := REFINEMENTS.split("|")):
+            raise InputError(f"--refine {refine}: expected one of {', '.join(known)}")
         settings = Settings(method, fast=fast, points=points)
         job = Job(given[-1], split, seed, samplings, limit, settings, refine, perturb, data_root)
-        report = job.scored(predictions, on_row) if predictions else job.measured(given[0], on_row)
+        report = job.score(predictions, on_row) if predictions else job.measure(given[0], on_row)
         written = write_folder(output, report, job, force=force) if output is not None else []
         if html is not None:
-            write_page(html, report, job, None if predictions else given[0], force=force)
-            written.append(html)
-    print(report.to_json() if json else report.to_markdown(), end="\n" if json else "")
-    for path in () if json else written:
-        print(f"wrote {path}")
+            written.append(_write_page(html, report, job, None if predictions else given[0], force=force))
+    print_report(report.to_json() if json else report.to_markdown(), written, json)
 
 
-def _check_usage(given: list[str], predictions: Path | None, of_a_model: tuple[object, ...]) -> None:
+def _check_usage(given: list[str], predictions: Path | None, of_a_model: bool) -> None:
     """Raise when arguments and options do not go together."""
-    wanted = "DATASET with --predictions" if predictions else "CHECKPOINT and DATASET"
+    wanted = "DATASET with --predictions" if predictions else "MODEL and DATASET"
     if len(given) != (1 if predictions else 2):
         raise InputError(f"got {len(given)} names, expected {wanted}")
-    if predictions and any(value is not None for value in of_a_model):
+    if predictions and of_a_model:
         raise InputError(
-            "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a checkpoint; a "
-            "file of predictions is scored as it is"
+            "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a model; a file "
+            "of predictions is scored as it is"
         )
+
+
+def _check_outputs(folder: Path | None, html: Path | None, *, force: bool) -> None:
+    """Raise when the files cannot be written, before any work is done for them."""
+    if folder is not None:
+        if find_spec("matplotlib") is None:
+            raise InputError(f'{folder}: plots need matplotlib: pip install -e ".[viz]" in the clone')
+        if folder.is_dir():
+            for name in FILES:
+                check_target(folder / name, force=force)
+        else:
+            check_target(folder, force=False)
+    if html is not None and html.parent == folder and not folder.exists():  # it will be there by then
+        check_suffix("--html", html, PAGES)
+    else:
+        check_file("--html", html, PAGES, force=force)
+
+
+@dataclass(frozen=True)
+class Job:
+    """The pairs to evaluate on, how often, and the method."""
+
+    dataset: str
+    split: str
+    seed: int
+    samplings: int | None
+    limit: int | None
+    settings: Settings
+    refine: str
+    perturb: bool
+    root: Path | None
+
+    def pairs(self, sampling: int) -> Sequence[AssemblyPair]:
+        from bitr.data import dataset
+
+        return dataset(self.dataset, self.split, self.root, self.seed + sampling)[: self.limit]
+
+    def method(self, network: Network, sampling: int) -> methods.Method:
+        """The path of ``bitr assemble``, and the refinement."""
+        from bitr.evaluation.method import engine, refined
+
+        method = engine(network, replace(self.settings, seed=self.seed + sampling))
+        return method if self.refine == "none" else refined(method, self.refine)
+
+    def measure(self, model: str, on_row: Counter) -> Report:
+        """Evaluate a model on every sampling, and on every perturbation of it."""
+        import numpy as np
+
+        from bitr.assembly.network import Network
+        from bitr.data import is_name
+        from bitr.evaluation.evaluate import evaluate
+        from bitr.evaluation.method import PERTURBATIONS, under
+        from bitr.evaluation.report import Repeated
+
+        log.info("loading the model %s", model)
+        network = Network.of(model)
+        times = self.samplings or (SAMPLINGS if is_name(self.dataset) else 1)
+        tests = tuple(PERTURBATIONS) if self.perturb else ("original",)
+        found: dict[str, list[Evaluation]] = {test: [] for test in tests}
+        for sampling in range(times):
+            pairs, method = self.pairs(sampling), self.method(network, sampling)
+            for number, test in enumerate(tests):
+                log.info("%s, sampling %d of %d, %s", self.dataset, sampling + 1, times, test)
+                done, total = (sampling * len(tests) + number) * len(pairs), times * len(tests) * len(pairs)
+                rng = np.random.default_rng([self.seed + sampling, number])
+                on_pair = _shift(on_row, done, total)
+                found[test].append(evaluate(under(method, test, rng), pairs, on_pair))
+        names = [f"{network.name}, {test}" for test in tests] if self.perturb else [network.name]
+        rows = [Repeated(name, tuple(each)) for name, each in zip(names, found.values(), strict=True)]
+        return self._report(
+            rows,
+            checkpoint=network.name,
+            samplings=times,
+            limit=self.limit,
+            method="model" if self.settings.fast else self.settings.method,
+            points=self.settings.points or network.points,
+            refine=self.refine,
+        )
+
+    def score(self, predictions: Path, on_row: Counter) -> Report:
+        """Score a file of poses, on the pairs of the seed."""
+        from bitr.evaluation.evaluate import evaluate_predictions
+        from bitr.evaluation.report import Repeated
+
+        log.info("scoring %s", predictions)
+        found = evaluate_predictions(predictions, self.pairs(0), on_row)
+        return self._report([Repeated(found.method, (found,))], predictions=str(predictions))
+
+    def _report(self, rows: Sequence[Repeated], **settings: Any) -> Report:
+        from bitr.evaluation.report import Report
+
+        scores = rows[0].pooled.scores
+        if rows[0].pooled.failed == len(scores):
+            why = scores[0].failure
+            raise InputError(f"{self.dataset}: none of the {len(scores)} pairs was answered; {why}")
+        own = {"bitr": __version__, "dataset": self.dataset, "split": self.split, "seed": self.seed}
+        return Report(own | settings, tuple(rows))
+
+
+def _shift(on_row: Counter, done: int, total: int) -> Counter:
+    return lambda here, _: on_row(done + here, total)
+
+
+def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list[Path]:
+    """Write the JSON, the table, Δr as a histogram and as a recall curve, and the median pair."""
+    from bitr.evaluation import charts
+    from bitr.show import write_png
+
+    folder.mkdir(exist_ok=True)
+    for name, text in ((JSON, report.to_json() + "\n"), (TABLE, report.to_markdown())):
+        with whole_file(folder / name, force=force) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
+    charts.rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
+    charts.recall_curve(errors).write(folder / RECALL, force=force)
+    write_png(folder / MEDIAN, find_median(report.rows[0], job), force=force)
+    return [folder / name for name in FILES]
+
+
+def find_median(row: Repeated, job: Job) -> Scene:
+    """Find the pair whose Δr is in the middle, as neither the best nor the worst is typical."""
+    from bitr.evaluation.report import ranked
+    from bitr.show.stage import show_pair
+
+    answered = [each for each in ranked(row) if each.score.transformation is not None]
+    median = answered[len(answered) // 2]
+    pair, pose = job.pairs(median.sampling)[median.number], median.score.transformation
+    assert pose is not None
+    return show_pair(pair, pose)
+
+
+def _write_page(path: Path, report: Report, job: Job, model: str | None, *, force: bool) -> Path:
+    """Write the page; without a model it has no law errors."""
+    from bitr.assembly.network import Network
+    from bitr.show.report import write_evaluation
+
+    network = None if model is None else Network.of(model)
+    method_of = None if network is None else lambda sampling: job.method(network, sampling)
+    title = one_line(f"{model or report.rows[0].name} on {job.dataset}, {job.split}")
+    write_evaluation(path, report, title, job.pairs, method_of, job.seed, force=force)
+    return path

@@ -2,107 +2,109 @@
 
 from __future__ import annotations
 
-import json as json_format
+import os
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bitr.cli.text import one_line
+from bitr.cli import options
+from bitr.cli.console import Counter, log, one_line, say, session
 
 if TYPE_CHECKING:
     from bitr.training import TrainConfig
+    from bitr.training.log import Listener, Record
 
-HELP = (
-    "Train a model by CONFIG, a TOML file that states what differs from the defaults (--dump-config shows "
-    "all).\n\nThe folder of the run gets the best weights on held-out pairs, the config, the log, curves and "
-    "checkpoints. Under torchrun the same command trains on many processes and machines."
-)
-EXAMPLE = "example: bitr train configs/bunny.toml --set run.steps=2000 --out runs/bunny"
+EXAMPLE = "bitr train configs/bunny.toml --set run.steps=2000 -o runs/bunny"
 
 Config = Annotated[
     str | None,
-    typer.Argument(help="TOML file, or the name of one that comes with bitr; without, the defaults."),
+    typer.Argument(
+        help="TOML file, or the name of one that comes with bitr; without, the defaults.",
+        autocompletion=options.offer(options.list_configs),
+    ),
 ]
-Changes = Annotated[
-    list[str] | None, typer.Option("--set", metavar="A.B=V", help="Change a setting, as optimizer.rate=1e-3.")
-]
-Out = Annotated[Path | None, typer.Option(help="Folder of the run; by default runs/NAME of the config.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint, if there is one.")]
-InitFrom = Annotated[str | None, typer.Option(help="Weights to start from: a shipped name or a path.")]
+Output = Annotated[Path | None, options.write_to("Folder of the run; by default runs/NAME of the config.")]
+Out = Annotated[Path | None, typer.Option("--out", hidden=True)]  # the earlier name of --output
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint, if any.")]
+InitFrom = Annotated[str | None, options.take_model("Start from these weights, by name or path.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the model first (worth it on a GPU).")]
 Dump = Annotated[bool, typer.Option("--dump-config", help="Print the effective config and end.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="One plain line per record, for logs.")]
-Json = Annotated[bool, typer.Option("--json", help="The result as one JSON object on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print one plain line per record, for logs.")]
 
 
 def run(
     config: Config = None,
-    changes: Changes = None,
+    changes: options.Changes = None,
+    output: Output = None,
     out: Out = None,
     resume: Resume = False,
     init_from: InitFrom = None,
     compile: Compile = False,
     dump_config: Dump = False,
     quiet: Quiet = False,
-    json: Json = False,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """The whole command; see HELP."""
-    from bitr.settings import changed as with_changes
-    from bitr.settings import from_file, from_mapping, to_toml
+    """Train a model by CONFIG, a TOML file that states what differs from the defaults (see --dump-config).
+
+    The folder of the run gets the best weights on held-out pairs, the config, the log, curves and
+    checkpoints. Under torchrun the same command trains on many processes and machines.
+    """
+    from bitr.settings import apply_changes, from_file, from_mapping, to_toml
     from bitr.training.config import TrainConfig, config_file
 
-    given = changes or []
     if config is None:
-        settings = from_mapping(TrainConfig, with_changes({}, given), "--set")
+        settings = from_mapping(TrainConfig, apply_changes({}, changes or []), "--set")
     else:
-        settings = from_file(TrainConfig, config_file(config), given)
-    extra: dict[str, Any] = {"init_from": init_from} if init_from is not None else {}
+        settings = from_file(TrainConfig, config_file(config), changes or [])
+    extra: dict[str, Any] = {} if init_from is None else {"init_from": init_from}
     extra |= {"compile": True} if compile else {}
     settings = replace(settings, run=replace(settings.run, **extra))
     if dump_config:
         print(to_toml(settings), end="")
         return
-    folder = (
-        out if out is not None else Path("runs") / (Path(config).stem if config is not None else "default")
-    )
-    result = _train(settings, folder, resume, quiet)
-    if result is not None:
-        _say(result, folder, json)
-
-
-def _train(settings: TrainConfig, folder: Path, resume: bool, quiet: bool) -> dict[str, Any] | None:
-    """The result, or None in a process that does not lead."""
-    import os
-
-    from bitr.cli.train_display import display
-    from bitr.training import TrainingError, train
-    from bitr.training.state import PATTERN
-
+    folder = output or out or Path("runs") / (Path(config).stem if config is not None else "default")
     leads = int(os.environ.get("RANK", "0")) == 0
+    plain = quiet or not leads or not sys.stderr.isatty()
+    with session(verbose, counted=True) if verbose or not plain else nullcontext() as bar:
+        result = _train(settings, folder, resume, Records(None if plain or verbose else bar), leads)
+    if leads:
+        _report(result, folder, json)
+
+
+def _train(
+    settings: TrainConfig, folder: Path, resume: bool, listener: Listener, leads: bool
+) -> dict[str, Any]:
+    """Train, and say in one line what stopped it."""
+    from bitr.training import TrainingError, train
+    from bitr.training.checkpoint import PATTERN
+
     try:
-        with display(quiet or not leads or not sys.stderr.isatty()) as listener:
-            result = train(settings, folder, resume=resume, listener=listener)
+        return train(settings, folder, resume=resume, listener=listener)
     except TrainingError as error:
-        print(f"bitr: {one_line(str(error))}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         there = any((folder / "checkpoints").glob(PATTERN))
         what = "has a checkpoint, go on with --resume" if there else "has no checkpoint yet"
         if leads:
-            print(f"bitr: stopped; {one_line(str(folder))} {what}", file=sys.stderr)
+            say(f"stopped; {folder} {what}")
         raise
-    return result if leads else None
 
 
-def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+def _report(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+    """Draw the curves, and print the result and what to do next."""
+    import json
+
     from bitr.data import is_name
 
-    curves = _curves(folder, result["data"])
+    curves = _draw_curves(folder, result["data"])
     if as_json:
-        print(json_format.dumps(result))
+        print(json.dumps(result))
         return
     val = result["val"]
     print(
@@ -112,17 +114,48 @@ def _say(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     )
     print(f"weights: {folder / 'model.safetensors'}" + (f"; curves: {curves}" if curves else ""))
     name = result["data"].partition(" ")[0]
-    known = is_name(name)
-    print(f"next: bitr {f'evaluate {folder} {name}' if known else f'assemble SRC REF --model {folder}'}")
+    step = f"evaluate {folder} {name}" if is_name(name) else f"assemble SRC REF --model {folder}"
+    print(f"next: bitr {step}")
 
 
-def _curves(folder: Path, title: str) -> Path | None:
-    from bitr.training.curves import draw_curves
+def _draw_curves(folder: Path, title: str) -> Path | None:
+    from bitr.training.log import draw_curves
 
     try:
         return draw_curves(folder, title)
     except ImportError:
-        print('no curves.png: matplotlib is missing; pip install "bitr[viz]"', file=sys.stderr)
+        print('no curves.png: matplotlib is missing; pip install -e ".[viz]" in the clone', file=sys.stderr)
     except OSError as error:  # the weights are there: a picture that does not fit on the disk is no failure
         print(f"no curves.png: {error.strerror}", file=sys.stderr)
     return None
+
+
+class Records:
+    """Shows a run on standard error: each record as a line, or only validations above a bar."""
+
+    def __init__(self, bar: Counter | None) -> None:
+        self.bar, self.steps = bar, 0
+
+    def started(self, step: int, steps: int) -> None:
+        self.steps = steps
+        if step:
+            self.noted(f"going on from step {step} of {steps}")
+
+    def recorded(self, record: Record) -> None:
+        text = (
+            f"loss {record.loss:.3f}  Δr {record.rotation_deg:.1f}°  Δt {record.displacement:.3f}  "
+            f"{record.samples_per_second:.1f} pairs/s"
+        )
+        if self.bar is not None:
+            self.bar(record.step, self.steps)
+            log.info(text)
+        if record.val_loss is not None:
+            text += (
+                f"  held out: loss {record.val_loss:.3f}  Δr {record.val_rotation_deg:.1f}° "
+                f"(median {record.val_median_deg:.1f}°)  Δt {record.val_displacement:.3f}"
+            )
+        if self.bar is None or record.val_loss is not None:
+            self.noted(f"step {record.step}  {record.seconds:.0f} s  {text}")
+
+    def noted(self, text: str) -> None:
+        print(one_line(text), file=sys.stderr, flush=True)

@@ -1,17 +1,24 @@
-"""The proof of concept of Sec. 6.2: the bunny with outliers, cut in two by a plane."""
+"""Shapes cut in two by a plane: the bunny of Sec. 6.2, and generated bumpy balls and jugs.
+
+The weights that come with bitr were trained on jugs. A jug has a turned body, a handle and a spout, so that
+every piece tells how the whole stands.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Float64
+from torch import Tensor
 
-from bitr.data.jugs import bumpy_shape
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.storage import find_below
 from bitr.data.transforms import add_outliers, assembled, move_randomly, sample, split, to_unit_sphere
+from bitr.errors import InputError
 from bitr.io import Geometry, read
 
 FILES = (
@@ -24,8 +31,21 @@ FILES = (
 NUM_POINTS, NUM_OUTLIERS = 2048, 200
 SOURCE_SHARE = 0.3
 """The paper's (30%, 70%) of (X, Y). Its released code swaps them; the model cannot tell."""
-COUNTS = {"train": 1000, "val": 100, "test": 100}
+BUNNIES = {"train": 1000, "val": 100, "test": 100}
 """One shape has no others to test on; the splits differ in samples and planes."""
+JUGS = {"train": 10_000, "val": 1000, "test": 1000}
+"""No two pairs are of the same jug, whatever their split and seed."""
+JUG_POINTS = 800
+SHARES = (0.3, 0.7)
+"""Least and greatest share of the jug in the first piece."""
+PROFILE = ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55))
+"""Least and greatest radius at heights 0, ¼, ½, ¾ and 1 of the body, which is between 1.5 and 2.2 tall."""
+NUM_BUMPS = 12
+GRID = 96
+"""Patches of a surface along each of its two parameters, for drawing points by area."""
+
+Surface = Callable[[Tensor, Tensor], Tensor]
+"""Maps two parameters, each from 0 to 1, to points."""
 
 
 def bunny(root: Path | None) -> Geometry:
@@ -39,16 +59,123 @@ def stand_in() -> Geometry:
     return to_unit_sphere(Geometry(points.numpy(), name="bunny-stand-in"))
 
 
-def _make(shape: Geometry, split_name: str, i: int, rng: np.random.Generator) -> AssemblyPair:
+def _make_bunny(shape: Geometry, split_name: str, i: int, rng: np.random.Generator) -> AssemblyPair:
     cloud = add_outliers(sample(shape, NUM_POINTS, rng), NUM_OUTLIERS, rng)
     source, reference = split(cloud, SOURCE_SHARE, rng)
     return move_randomly(assembled(source, reference, f"{split_name}/{i}"), rng)
 
 
-def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
+def _open_bunny(name: str, split: str, root: Path | None, seed: int) -> Pairs:
     shape = bunny(root) if name == "bunny" else stand_in()
-    return Pairs(name, split, seed, partial(_make, shape, split), range(COUNTS[split]))
+    return Pairs(name, split, seed, partial(_make_bunny, shape, split), range(BUNNIES[split]))
 
 
-OPEN = {name: partial(_open, name) for name in ("bunny", "bunny-stand-in")}
+def bumpy_shape(n: int, generator: torch.Generator) -> Float64[Tensor, "n 3"]:
+    """Points on a stretched sphere with bumps and dents at random places: no two sides look alike.
+
+    Shape and sample both come from ``generator``; the size is of order 1.
+    """
+    direction = _normal(generator, n, 3)
+    direction = direction / direction.norm(dim=-1, keepdim=True)
+    center = _normal(generator, NUM_BUMPS, 3)
+    center = center / center.norm(dim=-1, keepdim=True)
+    height = 0.6 * torch.rand(NUM_BUMPS, generator=generator, dtype=torch.float64) - 0.2
+    width = 0.2 + 0.4 * torch.rand(NUM_BUMPS, generator=generator, dtype=torch.float64)
+    nearness = torch.exp((direction @ center.T - 1) / width.square())
+    stretch = 0.6 + 0.8 * torch.rand(3, generator=generator, dtype=torch.float64)
+    return direction * (1 + nearness @ height)[:, None] * stretch
+
+
+def cut(
+    points: Float64[Tensor, "n 3"], share: float, generator: torch.Generator
+) -> tuple[Float64[Tensor, "p 3"], Float64[Tensor, "q 3"]]:
+    """The two sides of a plane of random direction; the first has ``share`` of the points."""
+    count = round(share * len(points))
+    if not 0 < count < len(points):
+        raise InputError(f"share = {share!r} of {len(points)} points leaves an empty piece")
+    order = (points @ _normal(generator, 3)).argsort()
+    return points[order[:count]], points[order[count:]]
+
+
+def jug(n: int, generator: torch.Generator) -> Float64[Tensor, "n 3"]:
+    """Points on a random jug, uniform by area: upright along z, handle towards +x, spout towards −x."""
+    radii = torch.stack([_between(low, high, generator) for low, high in PROFILE])
+    height = _between(1.5, 2.2, generator)
+    spout, tube = _between(0.25, 0.45, generator), _between(0.05, 0.09, generator)
+    low, high = _between(0.2, 0.35, generator), _between(0.75, 0.9, generator)
+    reach = _between(0.35, 0.6, generator)
+
+    def body(a: Tensor, b: Tensor) -> Tensor:
+        """Height a and angle b, both from 0 to 1; the bottom has a below 0.1."""
+        up = ((a - 0.1) / 0.9).clamp_min(0)
+        angle = 2 * torch.pi * b
+        radius = _profile(radii, up) * (a / 0.1).clamp_max(1)
+        to_spout = (1 - torch.cos(angle)) / 2
+        radius = radius * (1 + spout * to_spout**8 * up**6)
+        return torch.stack([radius * torch.cos(angle), radius * torch.sin(angle), height * up], dim=-1)
+
+    def handle(a: Tensor, b: Tensor) -> Tensor:
+        """Along (a) and around (b) a bow that leaves the body at ``low`` and comes back at ``high``."""
+        along, around = torch.pi * a, 2 * torch.pi * b
+        up = low + (high - low) * (1 - torch.cos(along)) / 2
+        out = _profile(radii, up) + reach * torch.sin(along)
+        ring = tube * torch.cos(around)
+        x, z = out + ring * torch.sin(along), height * up - ring * torch.cos(along)
+        return torch.stack([x, tube * torch.sin(around), z], dim=-1)
+
+    return _draw_by_area([body, handle], n, generator)
+
+
+def _profile(radii: Float64[Tensor, " 5"], up: Tensor) -> Tensor:
+    """Radius at the height ``up``, from 0 to 1: smooth between the given radii."""
+    place = (up * 4).clamp(0, 4 - 1e-9)
+    below = place.floor().long()
+    share = (1 - torch.cos(torch.pi * (place - below))) / 2
+    return radii[below] * (1 - share) + radii[below + 1] * share
+
+
+def _draw_by_area(surfaces: list[Surface], n: int, generator: torch.Generator) -> Float64[Tensor, "n 3"]:
+    """Points on parametrised surfaces: draw a patch by its area, then a place in it."""
+    edge = torch.linspace(0, 1, GRID + 1, dtype=torch.float64)
+    a, b = torch.meshgrid(edge, edge, indexing="ij")
+    areas = []
+    for surface in surfaces:
+        corner = surface(a, b)
+        sides = corner[1:, :-1] - corner[:-1, :-1], corner[:-1, 1:] - corner[:-1, :-1]
+        areas.append(torch.linalg.cross(*sides).norm(dim=-1))
+    weights = torch.stack(areas).flatten()
+    patch = torch.multinomial(weights, n, replacement=True, generator=generator)
+    within = torch.rand(2, n, generator=generator, dtype=torch.float64)
+    row, column = (patch // GRID) % GRID, patch % GRID
+    places = (row + within[0]) / GRID, (column + within[1]) / GRID
+    of_each = torch.stack([surface(*places) for surface in surfaces])
+    return of_each[patch // GRID**2, torch.arange(n)]
+
+
+def _between(low: float, high: float, generator: torch.Generator) -> Tensor:
+    return low + (high - low) * torch.rand((), generator=generator, dtype=torch.float64)
+
+
+def _normal(generator: torch.Generator, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def _make_jug(split: str, i: int, rng: np.random.Generator) -> AssemblyPair:
+    generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
+    pieces = cut(jug(JUG_POINTS, generator), rng.uniform(*SHARES), generator)
+    source, reference = (
+        Geometry(piece.numpy(), name=f"jug-{i}-{side}") for piece, side in zip(pieces, "ab", strict=True)
+    )
+    return move_randomly(assembled(source, reference, f"{split}/{i}"), rng)
+
+
+def _open_jugs(split: str, root: Path | None, seed: int) -> Pairs:
+    return Pairs("jugs", split, seed, partial(_make_jug, split), range(JUGS[split]))
+
+
+OPEN = {
+    "bunny": partial(_open_bunny, "bunny"),
+    "bunny-stand-in": partial(_open_bunny, "bunny-stand-in"),
+    "jugs": _open_jugs,
+}
 PRESENT = {"bunny": lambda root: bool(find_below(root, *FILES))}

@@ -25,10 +25,7 @@ from bitr.errors import InputError
 CHUNK = 1 << 18
 SECONDS = 30.0
 """A download counts as interrupted after this long without a byte."""
-DAMAGED = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
-    *(EOFError, NotImplementedError, RuntimeError, OSError),
-)
+DAMAGED = zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, OSError
 """Exceptions of zipfile, tarfile and their decompressors for damaged, encrypted or unknown content."""
 
 OnBytes = Callable[[int, int | None], None]
@@ -71,8 +68,8 @@ def size_on_disk(name: str, root: Path | None) -> int:
     if root is None or name not in SOURCES:
         return 0
     places = [root / folder for folder in SOURCES[name].folders]
-    files = [p for place in places for p in ([place] if place.is_file() else place.rglob("*"))]
-    return sum(p.stat().st_size for p in files if p.is_file())
+    files = [path for place in places for path in (place, *place.rglob("*")) if path.is_file()]
+    return sum(path.stat().st_size for path in files)
 
 
 def fetch(
@@ -92,8 +89,8 @@ def fetch(
     root.mkdir(parents=True, exist_ok=True)
     into = root / SOURCES[name].into
     if url is not None and Path(url).is_file():
-        if sha256 is not None:
-            check_sha256(Path(url), sha256)
+        if sha256 is not None and (found := _sha256(Path(url))) != sha256.lower():
+            raise InputError(f"{url}: its SHA-256 is {found}, expected {sha256.lower()}")
         return unpack(Path(url), into)
     files: list[Path] = []
     for archive in _archives(name, url, sha256):
@@ -125,68 +122,54 @@ def _archives(name: str, url: str | None, sha256: str | None) -> tuple[Archive, 
 def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, total: None) -> Path:
     """Download a file and check its SHA-256; after an interruption, the part that arrived is kept."""
     try:
-        import pooch
         import requests
+        from urllib3.exceptions import HTTPError
     except ModuleNotFoundError as error:
-        raise InputError('downloads need pooch, which is not installed: pip install "bitr[data]"') from error
+        raise InputError(
+            'downloads need requests, which is not installed: pip install -e ".[data]"'
+        ) from error
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{archive.sha256[:16]}-{Path(urlparse(archive.url).path).name or 'archive'}"
-    part = folder / f"{name}.part"
-    pooch.get_logger().setLevel("ERROR")  # the caller reports progress and errors
+    file = folder / f"{archive.sha256[:16]}-{Path(urlparse(archive.url).path).name or 'archive'}"
+    part = file.with_name(f"{file.name}.part")
     try:
-        found = pooch.retrieve(
-            archive.url, f"sha256:{archive.sha256}", name, folder, downloader=_Resume(part, on_bytes)
-        )
-    except requests.RequestException as error:
+        _receive(archive.url, part, on_bytes)
+    except (requests.RequestException, HTTPError) as error:
         there = part.stat().st_size if part.exists() else 0
         raise InputError(
             f"{archive.url}: {_reason(error)}, {there} bytes are here; the same command goes on from there"
         ) from error
-    except ValueError as error:  # a hash that differs
+    if _sha256(part) != archive.sha256:
+        part.unlink()
         raise InputError(
             f"{archive.url}: what arrived does not have the SHA-256 {archive.sha256}, and was deleted; "
             "the file has changed or was damaged on the way"
-        ) from error
-    return Path(found)
+        )
+    return part.replace(file)
 
 
-@dataclass(frozen=True)
-class _Resume:
-    """A downloader for pooch that continues a partial file; pooch's own begins again."""
+def _receive(url: str, part: Path, on_bytes: OnBytes) -> None:
+    """Continue a partial file; begin again if the server cannot, or if the part is longer than the file."""
+    import requests
 
-    part: Path
-    on_bytes: OnBytes
-
-    def __call__(self, url: str, output_file: str, _pooch: Any) -> None:
-        import requests
-
-        have = self.part.stat().st_size if self.part.exists() else 0
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
-            if answer.status_code != 416:
-                answer.raise_for_status()
-                self._receive(answer, have if answer.status_code == 206 else 0)
-            elif answer.headers.get("Content-Range") != f"bytes */{have}":  # the part is longer than the file
-                self.part.unlink()
-                return self(url, output_file, _pooch)
-        os.replace(self.part, output_file)
-
-    def _receive(self, answer: Any, have: int) -> None:
-        import requests
-        from urllib3.exceptions import HTTPError
-
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
+        if answer.status_code == 416:
+            if answer.headers.get("Content-Range") == f"bytes */{have}":  # all of it is here
+                return
+            part.unlink()
+            return _receive(url, part, on_bytes)
+        answer.raise_for_status()
+        have = have if answer.status_code == 206 else 0
         length = answer.headers.get("Content-Length")
         total = None if length is None else have + int(length)
-        try:
-            with open(self.part, "r+b" if have else "wb") as file:
-                file.seek(have)
-                for chunk in answer.raw.stream(CHUNK, decode_content=False):
-                    file.write(chunk)
-                    self.on_bytes(file.tell(), total)
-        except HTTPError as error:  # requests translates these, but its own reading would decompress
-            raise requests.ConnectionError(error) from error
-        if total is not None and self.part.stat().st_size < total:
-            raise requests.ConnectionError("the connection closed early")
+        with open(part, "r+b" if have else "wb") as file:
+            file.seek(have)
+            for chunk in answer.raw.stream(CHUNK, decode_content=False):  # requests would decompress
+                file.write(chunk)
+                on_bytes(file.tell(), total)
+    if total is not None and part.stat().st_size < total:
+        raise requests.ConnectionError("the connection closed early")
 
 
 def _reason(error: Exception) -> str:
@@ -196,14 +179,12 @@ def _reason(error: Exception) -> str:
     return f"could not be reached or was interrupted ({type(error).__name__})"
 
 
-def check_sha256(path: Path, sha256: str) -> None:
-    """Raise if the file has another SHA-256."""
+def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
-    if digest.hexdigest() != sha256.lower():
-        raise InputError(f"{path}: its SHA-256 is {digest.hexdigest()}, expected {sha256.lower()}")
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -224,7 +205,7 @@ class _Member:
     open: Callable[[], IO[bytes] | None]
 
 
-def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]:  # noqa: B008 (frozen)
+def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]:
     """Unpack a zip or tar archive into the folder: all of its files or, after an error, none.
 
     Absolute names, names with "..", links, devices, and more than the limits allow raise before anything is
@@ -300,8 +281,7 @@ def _open_members(archive: Path) -> Iterator[Iterator[_Member]]:
 
 
 def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
-    kind = stat.S_IFMT(member.external_attr >> 16)
-    is_plain = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+    is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
     return _Member(member.filename, member.is_dir(), is_plain, member.file_size, lambda: archive.open(member))
 
 

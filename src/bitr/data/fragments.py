@@ -16,7 +16,7 @@ from jaxtyping import Float32, Int8
 
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.registry import DatasetInfo
-from bitr.data.storage import cache_home, cached, find_below, open_npz, split_of
+from bitr.data.storage import cache_home, find_below, load_or_make, open_npz, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_by_area, sample_grid, sample_uniform
 from bitr.errors import InputError
 from bitr.io import Geometry, join, read
@@ -45,10 +45,6 @@ class Fracture:
     id: str
     shape: str
     load: Callable[[], tuple[Geometry, Geometry]]
-
-    @property
-    def is_native(self) -> bool:
-        return "/native/" in f"/{self.id}/"
 
 
 @dataclass(frozen=True)
@@ -88,11 +84,9 @@ def _surfaces(fracture: Fracture, folder: Path) -> tuple[_Surface, _Surface]:
         return {"a_points": a.points, "a_normals": a.normals, "b_points": b.points, "b_normals": b.normals}
 
     path = folder / f"{hashlib.sha256(fracture.id.encode()).hexdigest()[:16]}.npz"
-    found = cached(path, make, is_needed=False)
-    return (
-        _Surface(found["a_points"], found["a_normals"]),
-        _Surface(found["b_points"], found["b_normals"]),
-    )
+    found = load_or_make(path, make, is_needed=False)
+    a, b = (_Surface(found[f"{side}_points"], found[f"{side}_normals"]) for side in "ab")
+    return a, b
 
 
 def _on_grid(mesh: Geometry, id: str) -> _Surface:
@@ -199,10 +193,6 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     return replace(base, name="winebottle:all", title=title, open=partial(_open, "winebottle", True))
 
 
-def _is_present(name: str, root: Path | None) -> bool:
-    return bool(fractures(name, root))
-
-
 OPEN = {name: partial(_open, name, False) for name in CLASSES}
-PRESENT = {name: partial(_is_present, name) for name in CLASSES}
+PRESENT = {name: lambda root, name=name: bool(fractures(name, root)) for name in CLASSES}
 VARIANTS = {"winebottle": _variant}

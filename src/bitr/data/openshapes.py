@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib import import_module
@@ -19,7 +18,7 @@ from bitr.data.generated.fracture import (
     break_at_random,
     cache_folder,
     fracture_key,
-    stored_fracture,
+    load_fracture,
     unbroken,
 )
 from bitr.data.generated.kernel import solid_of_mesh
@@ -99,9 +98,8 @@ class Shapes:
     def of_split(self, split: str) -> list[int]:
         """The useful meshes of a split, in an order that mixes origins and families."""
         found = [i for i, name in enumerate(self.names) if split_of(NAME, family(name)) == split]
-        return sorted(
-            filter(self.is_useful, found), key=lambda i: hashlib.sha256(self.names[i].encode()).digest()
-        )
+        useful = [i for i in found if self.is_useful(i)]
+        return sorted(useful, key=lambda i: hashlib.sha256(self.names[i].encode()).digest())
 
     def is_useful(self, index: int) -> bool:
         """Tell if a mesh is neither flat nor scattered, and has more than a few faces."""
@@ -153,7 +151,7 @@ class DrawPairs:
         turn, number = divmod(i, len(self.objects))
         index = self.objects[number]
         given = self.load(shapes, index, turn % BREAKS)
-        for step in range(len(self.objects) if _is_only_broken(config) else 0):
+        for step in range(len(self.objects) if config.is_only_broken else 0):
             if len(given.fits):
                 break
             # an object that cannot be broken gives way to one that no neighbouring pair has
@@ -162,7 +160,8 @@ class DrawPairs:
         if not len(given.fits):
             config = replace(config, mix=(0.0, *config.mix[1:]))
         pair = draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
-        return _find_symmetry()(pair) if self.with_symmetry else pair
+        # by name, since the search for symmetries stands above the data
+        return import_module("bitr.assembly.orbit").with_symmetry(pair) if self.with_symmetry else pair
 
     def family(self, number: int) -> str:
         """The family of the object of pair ``number``."""
@@ -173,9 +172,8 @@ class DrawPairs:
         mesh = shapes.mesh(index)
         if not (self.config.mix[0] > 0 and shapes.watertight[index]):
             return unbroken(mesh)
-        return stored_fracture(
-            self.folder / f"{_key(mesh)}-{turn}.shape", partial(_break, mesh, self.config.pieces, turn)
-        )
+        path = self.folder / f"{_key(mesh)}-{turn}.shape"
+        return load_fracture(path, partial(_break, mesh, self.config.pieces, turn))
 
 
 def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> Fracture:
@@ -197,7 +195,7 @@ def draw_pairs(split: str, root: Path | None, config: ShapesConfig) -> DrawPairs
     """The maker of the pairs of a split: of all objects, or the watertight ones if all are to be broken."""
     path = find_below(root, PACKED)[0]
     shapes = read_openshapes(path)
-    objects = [i for i in shapes.of_split(split) if shapes.watertight[i] or not _is_only_broken(config)]
+    objects = [i for i in shapes.of_split(split) if shapes.watertight[i] or not config.is_only_broken]
     return DrawPairs(path, tuple(objects), config, cache_folder(root) / f"{fracture_key()}-{NAME}")
 
 
@@ -211,16 +209,6 @@ def openshapes(
     make = replace(draw_pairs(split, root, config or ShapesConfig()), with_symmetry=split != "train")
     count = max(COUNTS[split], len(make.objects)) if make.objects else 0
     return Pairs(NAME, split, seed, make, range(count))
-
-
-def _find_symmetry() -> Callable[[AssemblyPair], AssemblyPair]:
-    """The search for symmetries, imported by name: it stands above the data."""
-    found: Callable[[AssemblyPair], AssemblyPair] = import_module("bitr.hypotheses").with_symmetry
-    return found
-
-
-def _is_only_broken(config: ShapesConfig) -> bool:
-    return config.mix[1] + config.mix[2] == 0
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:

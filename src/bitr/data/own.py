@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import Pose, pose_of_numbers
+from bitr.data.poses import Pose, pose_of_numbers, read_text
 from bitr.data.storage import SPLITS
 from bitr.errors import InputError
 from bitr.files import whole_file
@@ -40,10 +40,9 @@ class OwnPair:
 
     def load(self) -> AssemblyPair:
         source, reference = read(self.source), read(self.reference)
-        known = {name: getattr(self, name) for name in SYMMETRIES}
-        found = {name: _read_array(p, SYMMETRIES[name]) for name, p in known.items() if p is not None}
-        pair = AssemblyPair(source, reference, self.ref_from_src, self.id, unit=self.unit)
-        return replace(pair, symmetry=found.get("symmetry"), axis=found.get("axis"))
+        symmetry = None if self.symmetry is None else _read_array(self.symmetry, SYMMETRIES["symmetry"])
+        axis = None if self.axis is None else _read_array(self.axis, SYMMETRIES["axis"])
+        return AssemblyPair(source, reference, self.ref_from_src, self.id, symmetry, self.unit, axis)
 
 
 def own_pairs(path: Path, split: str = "test") -> Pairs:
@@ -61,7 +60,7 @@ def own_pairs(path: Path, split: str = "test") -> Pairs:
     return Pairs(str(path), split, 0, partial(_load, chosen), range(len(chosen)))
 
 
-def _load(pairs: Sequence[OwnPair], i: int, rng: np.random.Generator) -> AssemblyPair:
+def _load(pairs: list[OwnPair], i: int, rng: np.random.Generator) -> AssemblyPair:
     return pairs[i].load()
 
 
@@ -98,28 +97,17 @@ def _pose_of_row(row: Row) -> Pose:
     if isinstance(value, str) and len(value.replace(",", " ").split()) in (12, 16):
         return pose_of_numbers(value, row.at)
     path = row.file("pose")
-    if not path.is_file():
-        raise InputError(f"{row.at}: {path}: no such file, expected a 4×4 pose or 16 numbers")
-    return _pose_of_file(path, f"{row.at}: {path}")
-
-
-def _pose_of_file(path: Path, name: str) -> Pose:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: cannot be read as text, expected a 4×4 pose") from error
-    return pose_of_numbers(text, name)
+    text = read_text(path, "a 4×4 pose or 16 numbers", f"{row.at}: ")
+    return pose_of_numbers(text, f"{row.at}: {path}")
 
 
 def _pairs_of_folder(folder: Path) -> list[OwnPair]:
     """A folder for each pair, directly inside, or inside pairs/, train/, val/ or test/."""
     found = []
-    for split in (None, *SPLITS):
-        places = [folder / split] if split else [folder, folder / "pairs"]
-        for place in places:
-            for inner in sorted(place.iterdir()) if place.is_dir() else []:
-                if (inner / "pose.txt").is_file():
-                    found.append(_pair_of_folder(inner, split))
+    for split, pattern in ((None, "*"), (None, "pairs/*"), *((split, f"{split}/*") for split in SPLITS)):
+        for inner in sorted(folder.glob(pattern)):
+            if (inner / "pose.txt").is_file():
+                found.append(_pair_of_folder(inner, split))
     if not found:
         raise InputError(
             f"{folder}: holds no pairs, expected pairs.csv, pairs.jsonl, or folders with source.*, "
@@ -131,11 +119,11 @@ def _pairs_of_folder(folder: Path) -> list[OwnPair]:
 def _pair_of_folder(folder: Path, split: str | None) -> OwnPair:
     """The pair of source.*, reference.* and pose.txt."""
     pieces = [_piece_file(folder, name) for name in ("source", "reference")]
-    pose = _pose_of_file(folder / "pose.txt", str(folder / "pose.txt"))
+    pose = folder / "pose.txt"
+    ref_from_src = pose_of_numbers(read_text(pose, "a 4×4 pose"), str(pose))
     id = folder.name if split is None else f"{split}/{folder.name}"
-    files = {name: folder / f"{name}.npy" for name in SYMMETRIES}
-    known = {name: file for name, file in files.items() if file.is_file()}
-    return OwnPair(id, pieces[0], pieces[1], pose, split, "", **known)
+    known = {name: file for name in SYMMETRIES if (file := folder / f"{name}.npy").is_file()}
+    return OwnPair(id, pieces[0], pieces[1], ref_from_src, split, "", **known)
 
 
 def _piece_file(folder: Path, name: str) -> Path:
@@ -173,9 +161,7 @@ def write_pairs(
         raise InputError(f"{folder}: exists already and is not an empty folder; choose another name")
     rows = []
     for i, pair in enumerate(pairs):
-        place = folder / "pairs" / f"{i:06d}"
-        place.mkdir(parents=True)
-        rows.append(json.dumps(_write_pair(folder, place, pair, split)))
+        rows.append(json.dumps(_write_pair(folder, f"pairs/{i:06d}", pair, split)))
         on_pair(i + 1)
     manifest = folder / MANIFESTS[1]
     with whole_file(manifest, force=False) as temporary:
@@ -183,16 +169,17 @@ def write_pairs(
     return manifest
 
 
-def _write_pair(folder: Path, place: Path, pair: AssemblyPair, split: str) -> dict[str, str]:
+def _write_pair(folder: Path, within: str, pair: AssemblyPair, split: str) -> dict[str, str]:
     """Write the files of a pair and return its row of the manifest."""
     if not pair.related:
         raise InputError(
             f"{pair.id}: its pieces do not belong together, expected a pair with a pose to write"
         )
+    place = folder / within
+    place.mkdir(parents=True)
     for name in ("source", "reference"):
         write(place / f"{name}.npz", replace(getattr(pair, name), name=name))
     np.savetxt(place / "pose.txt", pair.ref_from_src, fmt="%.17g")
-    within = place.relative_to(folder).as_posix()
     row = {"id": pair.id, "source": f"{within}/source.npz", "reference": f"{within}/reference.npz"}
     row |= {"pose": f"{within}/pose.txt", "split": split}
     for name in SYMMETRIES:

@@ -63,10 +63,6 @@ class Pairs(Sequence[AssemblyPair]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def reseeded(self, seed: int) -> Pairs:
-        """The same pairs sampled anew, as if the data set were opened with that seed."""
-        return replace(self, seed=seed)
-
     @overload
     def __getitem__(self, index: int) -> AssemblyPair: ...
     @overload
@@ -76,6 +72,11 @@ class Pairs(Sequence[AssemblyPair]):
             return replace(self, rows=self.rows[index])
         i = self.rows[index]
         return self.make(i, seeded_generator(self.name, self.split, self.seed, i))
+
+
+def reseed(pairs: Sequence[AssemblyPair], seed: int) -> Sequence[AssemblyPair]:
+    """The same pairs sampled anew, as if opened with that seed; pairs from files stay as they are."""
+    return replace(pairs, seed=seed) if isinstance(pairs, Pairs) else pairs
 
 
 def seeded_generator(name: str, split: str, seed: int, i: int) -> np.random.Generator:

@@ -83,13 +83,18 @@ def pose_of_numbers(text: str, name: str) -> Pose:
     return nearest_pose(np.append(numbers, last).reshape(4, 4), name)
 
 
+def read_text(path: Path, expected: str, at: str = "") -> str:
+    """The text of a file; ``at`` is the place that names it, for errors."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = "cannot be read as text" if path.is_file() else "no such file"
+        raise InputError(f"{at}{path}: {why}, expected {expected}") from error
+
+
 def read_pose(path: Path) -> Pose:
     """Read a pose from a text file of numbers, or from the JSON of an answer."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InputError(f"{path}: the pose cannot be read ({why})") from error
+    text = read_text(path, "a 4×4 pose")
     if path.suffix.lower() != ".json":
         return pose_of_numbers(text, str(path))
     try:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
+from scipy.spatial import cKDTree
 
 from bitr.data.own import own_pairs
-from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.pair import AssemblyPair, Pairs, reseed
 from bitr.data.storage import SPLITS, VARIABLE, data_root
 from bitr.errors import InputError
+from bitr.io import Geometry, as_points
 from bitr.settings import read_toml
 
 Open = Callable[[str, "Path | None", int], Sequence[AssemblyPair]]
@@ -26,10 +29,14 @@ TABLE: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("datasets.
 """Names, titles, origins and terms of the data sets, in the order of the list."""
 OPTIONS = ("airplane", "car-motorbike", "winebottle", "indoor", "shapes", "openshapes")
 """Data sets that take an option after a colon."""
-JOINTS = ("overlap", "seam", "touch", "model")
+JOINTS = ("overlap", "seam", "mate", "touch", "model")
 PLUS = "+"
 TURNS = 10_000
 """Most pairs of each part in an epoch of a mixture: endless parts are cut off, shorter ones repeat."""
+MOST_PAIRS, MESH_POINTS = 50, 2048
+"""Pairs of a split to look at for its statistics, evenly spread, and points of a mesh."""
+WITHIN = 2.0
+"""Largest distance from the reference, in typical spacings, at which a point of the source overlaps it."""
 
 
 @dataclass(frozen=True)
@@ -141,24 +148,69 @@ def mixture(names: Sequence[str]) -> DatasetInfo:
 def _open_mixture(
     names: tuple[str, ...], infos: tuple[DatasetInfo, ...], split: str, root: Path | None, seed: int
 ) -> Pairs:
-    opened = {name: info.open(split, root, 0) for name, info in zip(names, infos, strict=True)}
-    sizes = [len(pairs) for pairs in opened.values()]
+    parts = {name: info.open(split, root, 0) for name, info in zip(names, infos, strict=True)}
+    sizes = [len(pairs) for pairs in parts.values()]
     turns = min(TURNS, max(sizes)) if min(sizes) else 0
-    make = _InTurns(names, tuple(opened[name] for name in names))
-    return Pairs(PLUS.join(names), split, seed, make, range(len(names) * turns))
+    return Pairs(PLUS.join(names), split, seed, partial(_take_turns, parts, names), range(len(names) * turns))
+
+
+def _take_turns(
+    parts: dict[str, Sequence[AssemblyPair]], names: tuple[str, ...], i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    """Pair i comes from part i mod k, sampled anew at each turn. A part named twice has two turns."""
+    turn, j = divmod(i, len(names))
+    name, part = names[j], parts[names[j]]
+    place = (turn * names.count(name) + names[:j].count(name)) % len(part)
+    pair = reseed(part, int(rng.integers(2**62)))[place]
+    return replace(pair, id=f"{name}/{pair.id}")
+
+
+# statistics
 
 
 @dataclass(frozen=True)
-class _InTurns:
-    """Pair i comes from part i mod k, sampled anew at each turn. A part named twice has two turns."""
+class SplitStats:
+    """One split: its size, medians over its pairs, and the quartiles of the overlap."""
 
-    names: tuple[str, ...]
-    parts: tuple[Sequence[AssemblyPair], ...]
+    name: str
+    split: str
+    pairs: int
+    source_points: int
+    reference_points: int
+    overlap: float
+    overlap_quartiles: tuple[float, float]
+    paper_pairs: int | None
+    note: str
 
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        turn, j = divmod(i, len(self.parts))
-        name, part = self.names[j], self.parts[j]
-        place = (turn * self.names.count(name) + self.names[:j].count(name)) % len(part)
-        seed = int(rng.integers(2**62))
-        pair = (part.reseeded(seed) if isinstance(part, Pairs) else part)[place]
-        return replace(pair, id=f"{name}/{pair.id}")
+
+def split_stats(name: str, split: str, pairs: Sequence[AssemblyPair]) -> SplitStats:
+    """The numbers of a split, from at most 50 of its pairs."""
+    rows = np.unique(np.linspace(0, len(pairs) - 1, MOST_PAIRS).round().astype(int))
+    chosen = [pairs[int(i)] for i in rows]
+    low, middle, high = (float(q) for q in np.quantile([overlap(p) for p in chosen], (0.25, 0.5, 0.75)))
+    x, y = (
+        int(np.median([len(_points(getattr(pair, side))) for pair in chosen]))
+        for side in ("source", "reference")
+    )
+    entry = TABLE.get(name.partition(":")[0], {})
+    paper = entry.get("paper", {}).get(split)
+    note = "as in the paper" if paper == len(pairs) else entry.get("note", "")
+    return SplitStats(name, split, len(pairs), x, y, middle, (low, high), paper, note)
+
+
+def overlap(pair: AssemblyPair) -> float:
+    """Share of the source's points that, in place, have a point of the reference within two typical spacings.
+
+    The spacing is that of both clouds: the root mean square of their median distances to a nearest neighbour.
+    """
+    x, y = _points(pair.source.moved(pair.ref_from_src)), _points(pair.reference)
+    reach = WITHIN * np.hypot(_spacing(x), _spacing(y)) / np.sqrt(2)
+    return float((cKDTree(y).query(x)[0] <= reach).mean())
+
+
+def _points(piece: Geometry) -> Float64[np.ndarray, "n 3"]:
+    return as_points(piece, MESH_POINTS, seed=0).points
+
+
+def _spacing(points: Float64[np.ndarray, "n 3"]) -> float:
+    return float(np.median(cKDTree(points).query(points, k=2)[0][:, 1]))

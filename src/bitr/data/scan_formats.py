@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.data.poses import Pose, inverse, nearest_pose, pose_of_numbers
+from bitr.data.poses import Pose, inverse, nearest_pose, pose_of_numbers, read_text
 from bitr.data.storage import open_npz
 from bitr.data.transforms import sample_grid
 from bitr.errors import InputError
@@ -89,9 +89,8 @@ def read_asl(folder: Path) -> list[Scan]:
 
 def read_cloud_list(path: Path) -> list[Scan]:
     """The scans of a list of libpointmatcher's: columns reading, a file beside the list, and gT00 to gT33."""
-    rows = _read_poses(path, "reading", "gT")
-    scans = [(path.parent / value.strip(), matrix) for _, value, matrix in rows]
-    return [Scan(_number(file), partial(read, file), matrix) for file, matrix in scans]
+    rows = [(path.parent / name.strip(), matrix) for _, name, matrix in _read_poses(path, "reading", "gT")]
+    return [Scan(_number(file), partial(read, file), matrix) for file, matrix in rows]
 
 
 def _read_poses(path: Path, key: str, entry: str) -> Iterator[tuple[str, str, Pose]]:
@@ -137,7 +136,7 @@ def read_kitti_sequence(folder: Path) -> list[Scan]:
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise InputError(f"{folder}: has no poses, expected {places[0]} or {places[1]}")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = read_text(path, "poses").splitlines()
     poses = [pose_of_numbers(line, f"{path}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
     camera_from_velodyne = _read_calibration(folder / "calib.txt")
     scans = []
@@ -151,9 +150,7 @@ def read_kitti_sequence(folder: Path) -> list[Scan]:
 
 def _read_calibration(path: Path) -> Pose:
     """``camera_from_velodyne``: the row Tr of the calibration."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file, expected the calibration of the sequence, with a row Tr:")
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_text(path, "the calibration of the sequence, with a row Tr:").splitlines():
         name, _, numbers = line.partition(":")
         if name.strip() in ("Tr", "Tr_velo_to_cam"):
             return pose_of_numbers(numbers, f"{path}, {name}")
@@ -174,10 +171,7 @@ def read_fragments(folder: Path) -> list[Scan]:
 
 def _fragment_pose(path: Path) -> Pose:
     """``world_from_fragment``, after a line that names the scene, the sequence and its frames."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file, expected the pose of a fragment")
-    _, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    return pose_of_numbers(rest, str(path))
+    return pose_of_numbers(read_text(path, "the pose of a fragment").partition("\n")[2], str(path))
 
 
 def read_fragment(path: Path) -> Geometry:
@@ -223,8 +217,7 @@ def read_depth_scene(folder: Path) -> list[Scan]:
         # a rest that is shorter than half a run joins the one before it
         starts = list(range(0, max(len(frames) - FRAMES // 2, 0) + 1, FRAMES))
         for start, stop in pairwise([*starts, len(frames)]):
-            run = tuple(frames[start:stop])
-            if run:
+            if run := tuple(frames[start:stop]):
                 scans.append(Scan(len(scans), partial(_fuse, run, intrinsics), _frame_pose(run[0])))
     return scans
 
@@ -259,7 +252,7 @@ def _read_depth(path: Path) -> Float64[np.ndarray, "h w"]:
     try:
         from PIL import Image
     except ModuleNotFoundError as error:
-        raise InputError(f'{path}: reading depth images needs pillow: pip install "bitr[data]"') from error
+        raise InputError(f'{path}: reading depth images needs pillow: pip install -e ".[data]"') from error
     try:
         with Image.open(path) as image:
             pixels = np.asarray(image)
@@ -275,9 +268,7 @@ def _read_depth(path: Path) -> Float64[np.ndarray, "h w"]:
 def _frame_pose(depth: Path) -> Pose:
     """``world_from_camera`` of a frame, from the pose file beside its depth image."""
     path = depth.with_name(depth.name.replace(".depth.png", ".pose.txt"))
-    if not path.is_file():
-        raise InputError(f"{path}: no such file, expected the pose of {depth.name}")
-    return pose_of_numbers(path.read_text(encoding="utf-8"), str(path))
+    return pose_of_numbers(read_text(path, f"the pose of {depth.name}"), str(path))
 
 
 def _read_intrinsics(folder: Path) -> Float64[np.ndarray, "3 3"]:

@@ -92,15 +92,13 @@ class _Move:
 
 def pairs_in_step(places: Places, step: int) -> list[ScanPair]:
     """Each scan with the one whose number is ``step`` larger, if both are there."""
-    found = []
-    for place in sorted(places):
-        by_number = {scan.number: scan for scan in places[place]}
-        found += [
-            ScanPair(place, scan, by_number[number + step])
-            for number, scan in sorted(by_number.items())
-            if number + step in by_number
-        ]
-    return found
+    numbered = {place: {scan.number: scan for scan in places[place]} for place in sorted(places)}
+    return [
+        ScanPair(place, scans[number], scans[number + step])
+        for place, scans in numbered.items()
+        for number in sorted(scans)
+        if number + step in scans
+    ]
 
 
 # rooms: neighbouring fragments of 7-Scenes and 3DMatch, or those that overlap little
@@ -128,11 +126,11 @@ def _open_indoor(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs("indoor", split, seed, make, range(len(pairs)))
 
 
-def pairs_of_low_overlap(places: Places) -> list[ScanPair]:
+def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
     """All pairs of scans of one place that overlap little; at most 100, evenly chosen."""
     found = [pair for place in sorted(places) for pair in _pairs_of_place(place, places[place])]
     rows = np.unique(np.linspace(0, len(found) - 1, min(MOST, len(found))).round().astype(int))
-    return [found[int(row)] for row in rows]
+    return tuple(found[int(row)] for row in rows)
 
 
 def _pairs_of_place(place: str, scans: Sequence[Scan]) -> list[ScanPair]:
@@ -154,7 +152,7 @@ def _pairs_of_place(place: str, scans: Sequence[Scan]) -> list[ScanPair]:
 
 @lru_cache(maxsize=len(SPLITS))
 def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
-    return tuple(pairs_of_low_overlap(indoor_scenes(root, split)))
+    return pairs_of_low_overlap(indoor_scenes(root, split))
 
 
 def _open_low(split: str, root: Path | None, seed: int) -> Pairs:

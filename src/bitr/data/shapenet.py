@@ -7,8 +7,8 @@ may be called ``shapenet``, ``ShapeNetCore.v1`` or ``ShapeNetCore.v2``. npz file
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def airplanes(root: Path | None) -> Shapes:
         for path in find_below(root, PACKED["airplane"])
         for name, load in packed_shapes(path).items()
     }
-    return packed or {model.id: model.load for model in shapenet_models(root, AIRPLANE)}
+    return packed or shapenet_models(root, AIRPLANE)
 
 
 def vehicles(root: Path | None) -> Shapes:
@@ -92,9 +92,9 @@ def vehicles(root: Path | None) -> Shapes:
         for name, load in packed_shapes(path, "cls").items()
     }
     return packed or {
-        f"{kind}/{model.id}": model.load
+        f"{kind}/{id}": load
         for kind, synset in (("car", CAR), ("motorbike", MOTORBIKE))
-        for model in shapenet_models(root, synset)
+        for id, load in shapenet_models(root, synset).items()
     }
 
 
@@ -134,54 +134,36 @@ def _as_geometry(points: Float32[np.ndarray, "n 3"], name: str) -> Geometry:
     return Geometry(points.astype(np.float64), name=name)
 
 
-@dataclass(frozen=True)
-class Model:
-    """One shape of ShapeNetCore; its id is its synset and its name."""
-
-    id: str
-    path: Path
-
-    def load(self) -> Geometry:
-        """The mesh, of radius 1: forward +x, up +y, right +z."""
-        mesh = replace(read(self.path), normals=None, colors=None)
-        if self.path.match(FILES[0]):
-            mesh = replace(mesh, points=mesh.points @ FORWARD_TO_X.T)
-        return to_unit_sphere(mesh)
+def shapenet_models(root: Path | None, synset: str) -> Shapes:
+    """The models of a class of ShapeNetCore; an id is the synset and the model's name."""
+    for folder in find_below(root, *(f"{name}/{synset}" for name in ROOTS)):
+        found = {model.name: find_below(model, *FILES) for model in sorted(folder.glob("*"))}
+        return {f"{synset}/{name}": partial(_load_model, paths[0]) for name, paths in found.items() if paths}
+    return {}
 
 
-def shapenet_models(root: Path | None, synset: str) -> Iterator[Model]:
-    """The models of a class, by name."""
-    for folder in _folders(root):
-        if (folder / synset).is_dir():
-            for model in sorted((folder / synset).iterdir()):
-                path = next((model / file for file in FILES if (model / file).is_file()), None)
-                if path is not None:
-                    yield Model(f"{synset}/{model.name}", path)
-            return
+def _load_model(path: Path) -> Geometry:
+    """The mesh, of radius 1: forward +x, up +y, right +z."""
+    mesh = replace(read(path), normals=None, colors=None)
+    if path.match(FILES[0]):
+        mesh = replace(mesh, points=mesh.points @ FORWARD_TO_X.T)
+    return to_unit_sphere(mesh)
 
 
 def shapenet_splits(root: Path | None) -> dict[str, str]:
     """The official split of each model, if the file ``all.csv`` lies beside the classes."""
-    for folder in _folders(root):
-        path = folder / "all.csv"
-        if path.is_file():
-            with open(path, encoding="utf-8", newline="") as file:
-                rows = csv.DictReader(file)
-                if not {"synsetId", "modelId", "split"} <= set(rows.fieldnames or ()):
-                    raise InputError(f"{path}: found {rows.fieldnames}, expected synsetId, modelId and split")
-                found = {f"{row['synsetId'].zfill(8)}/{row['modelId']}": row["split"] for row in rows}
-            return {id: split for id, split in found.items() if split in SPLITS}
+    for path in find_below(root, *(f"{name}/all.csv" for name in ROOTS)):
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file)
+            if not {"synsetId", "modelId", "split"} <= set(rows.fieldnames or ()):
+                raise InputError(f"{path}: found {rows.fieldnames}, expected synsetId, modelId and split")
+            found = {f"{row['synsetId'].zfill(8)}/{row['modelId']}": row["split"] for row in rows}
+        return {id: split for id, split in found.items() if split in SPLITS}
     return {}
 
 
-def _folders(root: Path | None) -> list[Path]:
-    return [] if root is None else [root / name for name in ROOTS if (root / name).is_dir()]
-
-
 def _is_present(name: str, synsets: tuple[str, ...], root: Path | None) -> bool:
-    if find_below(root, PACKED[name]):
-        return True
-    return all(any(True for _ in shapenet_models(root, synset)) for synset in synsets)
+    return bool(find_below(root, PACKED[name])) or all(shapenet_models(root, each) for each in synsets)
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
@@ -197,14 +179,11 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     if keep == usual:
         return base
     title = base.title.replace(f"a share {usual:g} ", f"a share {keep:g} ")
-    open_variant = {"airplane": _open_airplane, "car-motorbike": _open_vehicles}[base.name]
-    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(open_variant, keep))
+    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(OPENERS[base.name], keep))
 
 
-OPEN = {
-    "airplane": partial(_open_airplane, KEEP["airplane"]),
-    "car-motorbike": partial(_open_vehicles, KEEP["car-motorbike"]),
-}
+OPENERS = {"airplane": _open_airplane, "car-motorbike": _open_vehicles}
+OPEN = {name: partial(opener, KEEP[name]) for name, opener in OPENERS.items()}
 PRESENT = {
     "airplane": partial(_is_present, "airplane", (AIRPLANE,)),
     "car-motorbike": partial(_is_present, "car-motorbike", (CAR, MOTORBIKE)),

@@ -49,15 +49,13 @@ def find_below(root: Path | None, *patterns: str) -> list[Path]:
 @cache
 def frozen_splits(name: str) -> dict[str, str]:
     """The split of every id that ``splits/NAME.json`` lists; these files never change."""
-    text = files("bitr.data").joinpath("splits", f"{name}.json").read_text(encoding="utf-8")
-    content = json.loads(text)
+    content = json.loads(files("bitr.data").joinpath("splits", f"{name}.json").read_text(encoding="utf-8"))
     return {id: split for split in SPLITS for id in content[split]}
 
 
 def split_of(name: str, id: str) -> str:
     """The split of an id: as listed, or else by its hash."""
-    listed = frozen_splits(name).get(id)
-    return split_by_hash(id) if listed is None else listed
+    return frozen_splits(name).get(id) or split_by_hash(id)
 
 
 def split_by_hash(id: str) -> str:
@@ -95,7 +93,7 @@ def recipe_key(recipe: str, package: str, made_with: str) -> str:
     return recipe if installed == made_with else f"{recipe}-{package}-{installed}"
 
 
-def cached(path: Path, make: Callable[[], Arrays], *, is_needed: bool = True) -> Arrays:
+def load_or_make(path: Path, make: Callable[[], Arrays], *, is_needed: bool = True) -> Arrays:
     """Read the arrays of a file; make and store them if it is missing or damaged.
 
     A file appears whole or not at all, and its content follows from its name: processes may share the folder.

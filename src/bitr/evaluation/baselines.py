@@ -18,13 +18,13 @@ import torch
 from jaxtyping import Float64, Int64
 from scipy.spatial import cKDTree
 
+from bitr.assembly.align import arun
 from bitr.data import AssemblyPair
 from bitr.data.piece import as_piece
 from bitr.data.poses import move_points, nearest_pose, pose
 from bitr.errors import InputError
 from bitr.evaluation.method import Method
 from bitr.evaluation.metrics import Pose
-from bitr.refine import arun
 
 POINTS = 5000
 """Points of a cloud that a classical method sees; a mesh is sampled first."""
@@ -275,7 +275,7 @@ def _library(module: str, method: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise InputError(
-            f'{method} needs {module}, which cannot be loaded ({error}): pip install "bitr[baselines]"'
+            f'{method} needs {module}, which cannot be loaded ({error}): pip install -e ".[baselines]"'
         ) from error
 
 

@@ -15,8 +15,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import rankdata
 
+from bitr.assembly.align import gaps
 from bitr.assembly.assemble import Settings, judge
-from bitr.assembly.finish import METHODS, gaps
+from bitr.assembly.finish import METHODS
 from bitr.assembly.network import Network
 from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier
 from bitr.data import AssemblyPair, dataset, is_name

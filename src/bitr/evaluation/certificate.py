@@ -299,7 +299,7 @@ def _onnx_route(model: BITR) -> Route:
     try:
         import onnxruntime
     except ImportError as error:
-        raise InputError('needs onnxruntime: pip install "bitr[export]"') from error
+        raise InputError('needs onnxruntime: pip install -e ".[export]"') from error
     from bitr.model.export import to_onnx
 
     n_source, n_reference = (points.shape[1] for points in _example())

@@ -88,7 +88,7 @@ class Chart:
             from matplotlib.figure import Figure
         except ModuleNotFoundError as error:
             raise InputError(
-                f'{path}: figures need matplotlib, which is not installed: pip install "bitr[viz]"'
+                f'{path}: figures need matplotlib, which is not installed: pip install -e ".[viz]"'
             ) from error
         if path.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise InputError(

@@ -30,7 +30,7 @@ from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap
 from bitr.layers import nearest_neighbors
 from bitr.model import BITRConfig, Solution
 from bitr.model.checkpoint import FILE_NAME, check_fit, read_weights
-from bitr.model.inputs import as_cloud, centered, check_pair
+from bitr.model.inputs import as_cloud, center_pair, check_pair
 from bitr.training import Kind, TrainConfig
 
 FORMAT = "bitr-baseline-1"
@@ -183,7 +183,7 @@ class Regressor(nn.Module, ABC):
         source, reference = as_cloud(source, "source"), as_cloud(reference, "reference")
         if not torch.compiler.is_compiling():
             check_pair(source, reference, weight.device, ())
-        x, y, frame = centered(source, reference, with_unit=True)
+        x, y, frame = center_pair(source, reference, with_unit=True)
         inner, gap = self.relative(*(replace(c, points=c.points.to(weight.dtype)) for c in (x, y)))
         none = source.points.new_zeros(len(source.points), 0, 3)
         return Solution(frame.pose(inner), none, none, gap)
@@ -217,7 +217,7 @@ class PointNet(nn.Module):
         generator = torch.Generator().manual_seed(0)
         halves = torch.stack([cut(bumpy_shape(512, generator), 0.5, generator)[0] for _ in range(64)])
         pieces = Cloud(Rigid.random(generator, 64).act(halves))
-        x, _, _ = centered(pieces, pieces, with_unit=True)
+        x, _, _ = center_pair(pieces, pieces, with_unit=True)
         pooled = greatest(self(x.points.to(self.last.weight)), None)
         mean, scale = pooled.mean(0), pooled.std(0)
         self.last.weight /= scale[:, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -10,13 +11,13 @@ from jaxtyping import Float64
 
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.network import Network
+from bitr.assembly.refine import REFINEMENTS
 from bitr.data import AssemblyPair
 from bitr.data.poses import inverse, move_points, random_pose
 from bitr.data.transforms import both, move
 from bitr.evaluation.metrics import Pose
 from bitr.io import Geometry, as_points
-from bitr.model import BITR, FrozenBITR
-from bitr.refine import REFINEMENTS
+from bitr.model import BITR
 from bitr.testing import Laws, as_rigid, pose_gap
 
 MESH_POINTS = 2000
@@ -55,16 +56,17 @@ def engine(network: Network, settings: Settings | None = None, name: str = "") -
 
 def model_alone(model: BITR, points: int | None, name: str = "BITR") -> Method:
     """The answer of ``bitr assemble --fast``: one forward pass of the model."""
-    return engine(Network(_frozen(model), name, points), Settings(fast=True))
+    return engine(Network(_freeze(model), name, points), Settings(fast=True))
 
 
 def network_of(model: BITR, points: int | None, joints: tuple[str, ...], name: str = "BITR") -> Network:
     """The engine's network from a model that was just trained."""
-    return Network(_frozen(model), name, points, joints)
+    return Network(_freeze(model), name, points, joints)
 
 
-def _frozen(model: BITR) -> BITR:
-    return model if isinstance(model, FrozenBITR) else FrozenBITR(model.double())
+def _freeze(model: BITR) -> BITR:
+    """A copy that does not train, in double precision."""
+    return deepcopy(model).double().requires_grad_(False).eval()
 
 
 def refined(method: Method, name: str) -> Method:

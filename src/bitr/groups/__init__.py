@@ -1,11 +1,9 @@
 """Groups and their representations: pure functions and small values, no parameters."""
 
-from bitr.groups.clebsch_gordan import clebsch_gordan
-from bitr.groups.cloud import Cloud
-from bitr.groups.harmonics import angular_table, solid_harmonics, wigner
+from bitr.groups.harmonics import angular_table, clebsch_gordan, prepare_tables, solid_harmonics, wigner
 from bitr.groups.representation import Degree, Field, Rep, components, swap, swapped, turn
-from bitr.groups.rigid import Rigid
-from bitr.groups.rotation import nearest_rotation, nearest_rotation_and_gap, rotation_angle
+from bitr.groups.rigid import Cloud, Rigid
+from bitr.groups.rotation import nearest_rotation, nearest_rotation_and_gap, proper_svd, rotation_angle
 
 __all__ = [
     "Cloud",
@@ -18,6 +16,8 @@ __all__ = [
     "components",
     "nearest_rotation",
     "nearest_rotation_and_gap",
+    "prepare_tables",
+    "proper_svd",
     "rotation_angle",
     "solid_harmonics",
     "swap",

@@ -59,10 +59,6 @@ class Rep(Mapping[Degree, int]):
     def max_degree(self) -> int:
         return max(max(degree) for degree in self)
 
-    def of(self, field: Field) -> bool:
-        """Whether ``field`` has exactly these degrees and multiplicities."""
-        return {degree: value.shape[-1] for degree, value in field.items()} == self._channels
-
 
 def turn(field: Field, r1: Float[Tensor, "3 3"], r2: Float[Tensor, "3 3"]) -> Field:
     """The action of (r₁, r₂) on the features (not on the points that carry them)."""

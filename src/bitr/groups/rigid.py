@@ -1,11 +1,11 @@
-"""Rigid motions: the values that the model returns and that act on its inputs."""
+"""Rigid motions, and the point clouds that they move."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -65,5 +65,28 @@ class Rigid:
         moved = (self.rotation @ other.translation[..., None])[..., 0] + self.translation
         return Rigid(self.rotation @ other.rotation, moved)
 
-    def __getitem__(self, index: int | slice) -> Rigid:
+    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Rigid:
         return Rigid(self.rotation[index], self.translation[index])
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Batch of point clouds; ``mask`` is False on padding, None when all are points.
+
+    Normals and colours are used by models that were made for them, as ``BITRConfig(normals=True)``.
+    """
+
+    points: Float[Tensor, "b n 3"]
+    normals: Float[Tensor, "b n 3"] | None = None
+    colors: Float[Tensor, "b n 3"] | None = None
+    mask: Bool[Tensor, "b n"] | None = None
+    neighbors: Int[Tensor, "b n k"] | None = None
+    """Precomputed neighbour indices, nearest first, which motions do not change; skips the search."""
+
+    def moved(self, pose: Rigid) -> Cloud:
+        """The cloud under a rigid motion: points move, normals turn, colours stay."""
+        normals = None if self.normals is None else self.normals @ pose.rotation.mT
+        return replace(self, points=pose.act(self.points), normals=normals)
+
+    def scaled(self, factor: float) -> Cloud:
+        return replace(self, points=self.points * factor)

@@ -20,7 +20,7 @@ def rotation_angle(rotation: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
 
 
 def nearest_rotation(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:
-    r"""Rotation closest to ``a``: the SVD projection of the paper's App. C.1.
+    r"""Rotation closest to ``a``: the SVD projection of Definition C.5.
 
     With :math:`a = U \Sigma V^\top`, returns :math:`U\,\mathrm{diag}(1, 1, \det UV^\top)\,V^\top`.
     Unique when :math:`\sigma_2 > \sigma_3`; unchanged by a positive scale. The gradient is that of the
@@ -40,20 +40,26 @@ def nearest_rotation_and_gap(
     """
     size = a.detach().square().sum((-2, -1), keepdim=True).sqrt()
     floor = torch.finfo(a.dtype).eps  # an all-zero ``a`` must not turn the gradient into infinity
-    rotation, signed = _projection(a / size.clamp_min(floor))
+    rotation, signed = _project(a / size.clamp_min(floor))
     gap = (signed[..., 1] + signed[..., 2]).detach()
     above = (size / size.clamp_min(noise))[..., 0, 0] if noise > 0 else 1.0
     return rotation, gap * above
 
 
-def _projection(a: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3"], Float[Tensor, "*b 3"]]:
+def _project(a: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3"], Float[Tensor, "*b 3"]]:
     """Nearest rotation and signed singular values; for the gradient, roma, which takes a second to import."""
     if a.requires_grad or torch.compiler.is_compiling():
         import roma
 
         rotation, signed = roma.special_procrustes(a, return_singular_values=True)
         return rotation, signed
+    u, values, vh = proper_svd(a)
+    return u @ vh, values
+
+
+def proper_svd(a: Float[Tensor, "*b 3 3"]) -> tuple[Tensor, Float[Tensor, "*b 3"], Tensor]:
+    """The singular value decomposition with det UVᵀ = 1: the last singular value has the sign of det a."""
     u, values, vh = torch.linalg.svd(a)
     sign = torch.ones_like(values)
     sign[..., 2] = torch.linalg.det(u @ vh).sign()
-    return (u * sign[..., None, :]) @ vh, values * sign
+    return u * sign[..., None, :], values * sign, vh

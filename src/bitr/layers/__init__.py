@@ -1,15 +1,10 @@
 """Equivariant layers on dense neighbourhoods, for one cloud (3-D) and for the merged cloud (6-D)."""
 
-from bitr.layers.activation import Elu
 from bitr.layers.attention import TransformerLayer
-from bitr.layers.clouds import Clouds
-from bitr.layers.edges import Edges, Neighborhoods, edges_of, gather_neighbors
-from bitr.layers.feed_forward import FeedForward
-from bitr.layers.linear import DegreeLinear
-from bitr.layers.neighbors import nearest_neighbors
-from bitr.layers.normalization import FieldNorm
+from bitr.layers.edges import Edges, edges_of, full_precision
+from bitr.layers.neighbors import Clouds, Neighborhoods, gather_neighbors, nearest_neighbors
+from bitr.layers.pointwise import DegreeLinear, Elu, FeedForward, FieldNorm, WholeCloudBlock
 from bitr.layers.radial import Chebyshev, Homogeneous, Radial
-from bitr.layers.whole import WholeCloudBlock
 
 __all__ = [
     "Chebyshev",
@@ -25,6 +20,7 @@ __all__ = [
     "TransformerLayer",
     "WholeCloudBlock",
     "edges_of",
+    "full_precision",
     "gather_neighbors",
     "nearest_neighbors",
 ]

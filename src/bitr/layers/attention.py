@@ -1,4 +1,4 @@
-"""The SE(3)×SE(3)-transformer layer (eqs. Bi-SE3-layer, SE3-attention, bi-query), fast and exact.
+"""The SE(3)×SE(3)-transformer layer, eqs. (5) to (7), with the weights outside the sum over the neighbours.
 
     logit_uv = Σ_z h_z(r_uv) ⟨w_zᵀ Q_u, T_uv⟩        the query meets the weights first, once per node
     out_u    = Σ_z w_z (Σ_v α_uv h_z(r_uv) T_uv)     the neighbours are summed first, then meet the weights
@@ -8,20 +8,22 @@ With degrees (p, 0) and one-sided edges it is the SE(3)-transformer layer of App
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from bitr.errors import InputError
 from bitr.groups import Degree, Field, Rep, components
-from bitr.layers.edge_message import edge_messages
-from bitr.layers.edges import Edges
-from bitr.layers.kernel import EdgeWeights, KernelWeights, MomentWeights, NodeWeights
-from bitr.layers.linear import DegreeLinear
-from bitr.layers.message import neighbor_sums
-from bitr.layers.moments import neighbor_moments
-from bitr.layers.precision import full_precision
+from bitr.layers.edges import Edges, full_precision
+from bitr.layers.kernel import KernelWeights, angular_rows
+from bitr.layers.pointwise import DegreeLinear
 from bitr.layers.radial import Radial
+
+EDGES_AT_ONCE = 65536
+"""Edges whose rows exist at a time."""
 
 
 class TransformerLayer(nn.Module):
@@ -47,70 +49,69 @@ class TransformerLayer(nn.Module):
         super().__init__()
         if any(channels % heads for channels in rep_out.values()):
             raise InputError(f"the channels of {rep_out} must be multiples of the number of heads, {heads}")
-        self.rep_out, self.heads = rep_out, heads
         shared = [degree for degree in rep_out if degree in rep_in]
         if (0, 0) not in rep_in or not shared:
             raise InputError(
                 f"from {rep_in} to {rep_out}: expected scalars at the input and a degree in common"
             )
+        self.rep_out, self.heads = rep_out, heads
         rep_query = Rep(dict.fromkeys(shared, heads * head_channels))
         self.radial_k, self.radial_v = radial_k, radial_v
-        self.two_sided = any(second for _, second in (*rep_in, *rep_out))
         self.query = DegreeLinear(rep_in, rep_query, tied)
         self.logit_scale = float(sum(components(degree) * head_channels for degree in shared)) ** -0.5
-        weights: type[KernelWeights] = NodeWeights if radial_k.at_one() is None else MomentWeights
-        if self.two_sided:
-            weights = EdgeWeights
-        self.keys = weights(rep_in, rep_query, radial_k, heads=heads, tied=tied, scale=self.logit_scale)
-        self.values = weights(rep_in, rep_out, radial_v, heads=heads, tied=tied)
+        self.keys = KernelWeights(rep_in, rep_query, radial_k, heads=heads, tied=tied, scale=self.logit_scale)
+        self.values = KernelWeights(rep_in, rep_out, radial_v, heads=heads, tied=tied)
         self.skip = DegreeLinear(rep_in, rep_out, tied) if self_interaction else None
 
     def forward(self, field: Field, edges: Edges) -> Field:
-        if self.two_sided:
-            out = self._by_edges(field, edges)
-        elif isinstance(self.values, MomentWeights):
-            out = self._by_moments(field, edges, self.values)
-        else:
-            out = self._by_nodes(field, edges)
+        out = self._weigh_values(self._sum_neighbors(field, edges, self._probe(field)))
         if self.skip is not None:
             out |= {degree: out[degree] + value for degree, value in self.skip(field).items()}
         return out
 
-    def freeze(self) -> None:
-        """Lay the weights of keys and values out once and for all."""
-        self.keys.freeze(self.radial_k)
-        self.values.freeze(self.radial_v)
-
-    def _by_edges(self, field: Field, edges: Edges) -> Field:
-        w_k, w_v = self.keys(self.radial_k), self.values(self.radial_v)
-        h_k, h_v = self.radial_k(edges), self.radial_v(edges)
-        return edge_messages(field, edges, self.query(field), dict(self.rep_out), w_k, w_v, h_k, h_v)
-
-    def _by_moments(self, field: Field, edges: Edges, values: MomentWeights) -> Field:
-        features, query = packed(field), packed(self.query(field))
-        probe = (query @ self.keys(self.radial_k).mT).to(query.dtype)
-        h_k, h_v = self.radial_k(edges), self.radial_v(edges)
-        with full_precision(probe.device):
-            probe = probe.view(len(probe), self.heads, -1, features.shape[1])
-            moments = neighbor_moments(features, edges, probe, h_k, h_v, values.num_harmonics)
-        return unpacked((moments.flatten(1) @ values(self.radial_v)).to(moments.dtype), self.rep_out)
-
-    def _by_nodes(self, field: Field, edges: Edges) -> Field:
-        h_k, h_v = self.radial_k(edges), self.radial_v(edges)
-        probes = self._probes(field, h_k.shape[1])
-        with full_precision(h_k.device):
-            sums = neighbor_sums(field, edges, list(self.rep_out), probes, h_k, h_v, self.heads)
-        return self._values(sums)
-
-    def _probes(self, field: Field, num_functions: int) -> dict[Degree, Float[Tensor, "N _ _"]]:
+    def _probe(self, field: Field) -> dict[Degree, Float[Tensor, "N _ zh"]]:
         """w_zᵀ Q_u, the query contracted with the weights of the keys: (m q, z h) at every node."""
         weights, probes = self.keys(self.radial_k), {}
         for o, q in self.query(field).items():
             probe = (q @ weights[o].mT).to(q.dtype)
-            probes[o] = probe.reshape(len(probe), -1, num_functions * self.heads)
+            probes[o] = probe.reshape(len(probe), -1, self.radial_k.num_functions * self.heads)
         return probes
 
-    def _values(self, sums: dict[Degree, Float[Tensor, "N _ _"]]) -> Field:
+    def _sum_neighbors(
+        self, field: Field, edges: Edges, probes: dict[Degree, Float[Tensor, "N _ zh"]]
+    ) -> dict[Degree, Float[Tensor, "N _ zh"]]:
+        """Σ_v α_uv h_z T_uv, in chunks of nodes.
+
+        On large clouds the backward pass makes rows and attention again: training keeps nothing per edge but
+        the geometry. The merged cloud is so small that they are kept.
+        """
+        count, k = edges.index.shape
+        size = max(1, EDGES_AT_ONCE // k)
+        again = torch.is_grad_enabled() and edges.sides == 1 and not torch.compiler.is_compiling()
+        parts = []
+        for start in range(0, count, size):
+            nodes = slice(start, start + size)
+            of_nodes = {o: probe[nodes] for o, probe in probes.items()}
+            job = partial(self._attend, field, edges if size >= count else edges.of(nodes), of_nodes)
+            parts.append(checkpoint(job, use_reentrant=False, preserve_rng_state=False) if again else job())
+        if len(parts) == 1:
+            return parts[0]
+        return {o: torch.cat([part[o] for part in parts]) for o in self.rep_out}
+
+    def _attend(
+        self, field: Field, edges: Edges, probes: dict[Degree, Float[Tensor, "n _ zh"]]
+    ) -> dict[Degree, Float[Tensor, "n _ zh"]]:
+        """Attention of some nodes, and their neighbours' rows summed with it."""
+        with full_precision(edges.lengths.device):
+            h_k, h_v = self.radial_k(edges), self.radial_v(edges)
+            rows = dict(zip(self.rep_out, angular_rows(field, edges, list(self.rep_out)), strict=True))
+            products = sum_products(probes, rows).unflatten(1, (-1, self.heads))
+            logits = (products * h_k[:, :, None]).sum(1)
+            alpha = attention_weights(logits, edges.envelope, edges.valid)
+            share = (h_v[:, :, None] * alpha[:, None]).flatten(1, 2).mT
+            return {o: t @ share for o, t in rows.items()}
+
+    def _weigh_values(self, sums: dict[Degree, Float[Tensor, "N _ zh"]]) -> Field:
         """Σ_z w_z (Σ_v α_uv h_z T_uv): the weights of the values on the sums over the neighbours."""
         weights = self.values(self.radial_v)
         return {
@@ -119,12 +120,31 @@ class TransformerLayer(nn.Module):
         }
 
 
-def packed(field: Field) -> Float[Tensor, "N f"]:
-    """All features of a point side by side: (degree, component, channel)."""
-    return torch.cat([field[degree].flatten(1) for degree in sorted(field)], dim=1)
+def sum_products(probes: dict[Degree, Tensor], rows: dict[Degree, Tensor]) -> Float[Tensor, "n zh k"]:
+    """⟨probe_u, T_uv⟩, summed over the degrees."""
+    products: Tensor | None = None
+    for o, probe in probes.items():
+        own = probe.mT @ rows[o] if products is None else torch.baddbmm(products, probe.mT, rows[o])
+        products = own
+    assert products is not None
+    return products
 
 
-def unpacked(values: Float[Tensor, "N f"], rep: Rep) -> Field:
-    """The other way round."""
-    parts = values.split([components(o) * c for o, c in rep.items()], dim=1)
-    return {o: part.unflatten(1, (components(o), c)) for part, (o, c) in zip(parts, rep.items(), strict=True)}
+def attention_weights(
+    logits: Float[Tensor, "n h k"], envelope: Float[Tensor, "n k"] | None, valid: Bool[Tensor, "n k"] | None
+) -> Float[Tensor, "n h k"]:
+    r"""Attention α_uv from its logits: the softmax over the neighbours of u, eq. (6).
+
+    With an envelope e_uv it is :math:`e_{uv}\exp l_{uv} / (1 + \sum_{v'} e_{uv'} \exp l_{uv'})`: a neighbour
+    that leaves has weight 0 before it is gone, and where all are about to leave the message fades. So
+    the output is continuous in the points, ties and grids included. Logits count up to ±30, where one
+    neighbour has all the weight or none: exp cannot overflow.
+    """
+    if envelope is None:
+        if valid is None:
+            return logits.softmax(-1)
+        # Padding rows have no neighbour at all: their weights are 0 instead of 0/0.
+        real, least = valid[:, None], torch.finfo(logits.dtype).min
+        return logits.masked_fill(~real, least).softmax(-1) * real
+    weight = envelope[:, None] * logits.clamp(-30, 30).exp()
+    return weight / (1 + weight.sum(-1, keepdim=True))

@@ -1,88 +1,24 @@
-"""The geometry of a cloud's neighbourhoods: computed once, used by every layer and by keys and values.
-
-The points of all clouds of a batch stand in one row of length N = b·n, their neighbours last: (…, N, k).
-Element-wise work then runs over long contiguous rows.
-"""
+"""The geometry of the edges: computed once, used by every layer and by keys and values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
 from bitr.groups import angular_table, solid_harmonics
-from bitr.layers.basis import chebyshev
-from bitr.layers.clouds import Clouds
-from bitr.layers.neighbors import nearest_neighbors_in_each
-from bitr.layers.precision import full_precision
+from bitr.layers.neighbors import SHORTEST, Neighborhoods, root
 
 SOFTNESS = 0.25
 """Lengths below this part of the unit count as short: there a direction fades instead of jumping."""
-SHORTEST = 1e-6
-"""A length that counts as 0, in units of the clouds' size (without the scale law, of the input)."""
-
-
-@dataclass(frozen=True)
-class Neighborhoods:
-    """For each point u its nearest other points v of the same cloud, and the offsets z_vu = z_v − z_u."""
-
-    index: Int[Tensor, "N k"]
-    valid: Bool[Tensor, "N k"] | None
-    offset: Float[Tensor, "d N k"]
-    clouds: Clouds
-
-    @classmethod
-    def of(
-        cls, points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None = None
-    ) -> Neighborhoods:
-        return cls.of_all([points], [mask], k)
-
-    @classmethod
-    def of_all(
-        cls,
-        batches: list[Float[Tensor, "_ _ d"]],
-        masks: list[Bool[Tensor, "_ _"] | None],
-        k: int,
-        known: Sequence[Int[Tensor, "_ _ _"] | None] | None = None,
-    ) -> Neighborhoods:
-        """Of several batches of clouds, in one row; the neighbours of some may be ``known``."""
-        clouds = Clouds.of(batches, masks)
-        found = nearest_neighbors_in_each(list(zip(batches, masks, strict=True)), k, known)
-        most = max(index.shape[2] for index, _ in found)
-        all_real = all(valid is None and index.shape[2] == most for index, valid in found)
-        indices, valids, start = [], [], 0
-        for (b, n), (index, valid) in zip(clouds.shapes, found, strict=True):
-            first = torch.arange(start, start + b * n, n, device=index.device)
-            fewer = (0, most - index.shape[2])
-            indices.append(pad(index + first[:, None, None], fewer, value=start).flatten(0, 1))
-            if not all_real:
-                real = torch.ones_like(index, dtype=torch.bool) if valid is None else valid
-                valids.append(pad(real, fewer).flatten(0, 1))
-            start += b * n
-        index = torch.cat(indices)
-        rows = torch.cat([points.flatten(0, 1) for points in batches]).mT.contiguous()
-        offset = gather_neighbors(rows, index) - rows[..., None]
-        return cls(index, None if all_real else torch.cat(valids), offset, clouds)
-
-    def farthest_square(self) -> Float[Tensor, " N"]:
-        """Square of the distance to the farthest neighbour; 0 for padding."""
-        squares = self.offset.square().sum(0)
-        if self.valid is not None:
-            squares = squares.masked_fill(~self.valid, 0)
-        return squares.amax(-1)
-
-    def mean_reach(self) -> Float[Tensor, " C"]:
-        """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1."""
-        return self.clouds.means(_root(self.farthest_square()))
 
 
 @dataclass(frozen=True)
 class Edges:
-    """What a layer knows of the pairs (u, v): 3-D clouds have one side, the merged 6-D cloud has two."""
+    """Geometry of the pairs (u, v): 3-D clouds have one side, the merged 6-D cloud has two."""
 
     index: Int[Tensor, "N k"]
     valid: Bool[Tensor, "N k"] | None
@@ -91,16 +27,27 @@ class Edges:
     envelope: Float[Tensor, "N k"] | None
     basis: Float[Tensor, "N z k"] | None
     """The radial functions of ``Chebyshev``, where it is used."""
-    angular: Float[Tensor, "sides E r m"] | None
-    """For every edge the matrices A_J(z_vu) of all (o, i, J): rows (o, m_o, i, J) by columns (i, m_i).
+    angular: Float[Tensor, "sides N k r m"] | None
+    """The matrices A_J(z_vu) of all (o, i, J): rows (o, m_o, i, J) by columns (i, m_i).
     Not needed for vectors of one cloud, where they are dot, cross and outer products."""
-    harmonics: Float[Tensor, "N y k"] | None
-    """Of the directions in one cloud, all degrees: what is needed where there is no ``basis``."""
     max_degree: int
 
     @property
     def sides(self) -> int:
         return len(self.directions)
+
+    def of(self, nodes: slice) -> Edges:
+        """The edges of some nodes u; their neighbours v may be any."""
+        return replace(
+            self,
+            index=self.index[nodes],
+            valid=None if self.valid is None else self.valid[nodes],
+            lengths=self.lengths[:, nodes],
+            directions=self.directions[:, :, nodes],
+            envelope=None if self.envelope is None else self.envelope[nodes],
+            basis=None if self.basis is None else self.basis[nodes],
+            angular=None if self.angular is None else self.angular[:, nodes],
+        )
 
 
 def edges_of(
@@ -117,10 +64,8 @@ def edges_of(
     if unit is not None:
         sides = sides / around.clouds.spread(unit)[:, None]
     squares = sides.square().sum(1)
-    lengths = _root(squares) if unit is None else (squares + SOFTNESS**2).sqrt()
+    lengths = root(squares) if unit is None else (squares + SOFTNESS**2).sqrt()
     directions = sides / lengths[:, None]
-    by_moments = len(sides) == 1 and not functions
-    general = len(sides) == 2 or max_degree > 1 or torch.compiler.is_compiling()
     return Edges(
         around.index,
         around.valid,
@@ -128,36 +73,41 @@ def edges_of(
         directions,
         None if unit is None else _envelope(around),
         chebyshev(lengths, functions) if functions else None,
-        _angular(directions, max_degree) if general and not by_moments else None,
-        _harmonics(directions[0], max_degree) if by_moments else None,
+        angular_matrices(directions, max_degree) if len(sides) == 2 or max_degree > 1 else None,
         max_degree,
     )
 
 
-def _angular(directions: Float[Tensor, "sides 3 N k"], max_degree: int) -> Float[Tensor, "sides E r m"]:
+def angular_matrices(
+    directions: Float[Tensor, "sides 3 N k"], max_degree: int
+) -> Float[Tensor, "sides N k r m"]:
+    """A_J of every direction."""
     with full_precision(directions.device):
-        harmonics = solid_harmonics(directions.flatten(2).mT, 2 * max_degree)
+        harmonics = solid_harmonics(directions.movedim(1, -1), 2 * max_degree)
         table = angular_table(max_degree).to(directions)
-        return torch.einsum("rmy,sey->serm", table, torch.cat(harmonics, dim=-1))
+        return torch.einsum("rmy,snky->snkrm", table, torch.cat(harmonics, dim=-1))
 
 
-def _harmonics(direction: Float[Tensor, "3 N k"], max_degree: int) -> Float[Tensor, "N y k"]:
-    with full_precision(direction.device):
-        harmonics = solid_harmonics(direction.movedim(0, -1), 2 * max_degree)
-        return torch.cat(harmonics, dim=-1).mT.contiguous()
-
-
-def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "N k"]) -> Float[Tensor, "f N k"]:
-    """The values at each point's neighbours."""
-    return rows.index_select(1, index.flatten()).unflatten(1, index.shape)
-
-
-def _root(squares: Tensor) -> Tensor:
-    """Square root whose gradient at 0 is of order 1: points may coincide."""
-    return (squares + SHORTEST**2).sqrt()
+def chebyshev(lengths: Float[Tensor, "sides N k"], functions: int) -> Float[Tensor, "N z k"]:
+    r"""Chebyshev polynomials :math:`T_z(2\tau - 1)` of :math:`\tau = r/(1+r)`; of two sides, all products."""
+    t = 1 - 2 / (1 + lengths)
+    ladder = [torch.ones_like(t), t]
+    while len(ladder) < functions:
+        ladder.append(2 * t * ladder[-1] - ladder[-2])
+    basis = torch.stack(ladder[:functions], dim=2)
+    if len(lengths) == 1:
+        return basis[0]
+    return (basis[0, :, :, None] * basis[1, :, None]).flatten(1, 2)
 
 
 def _envelope(around: Neighborhoods) -> Float[Tensor, "N k"]:
     farthest = around.farthest_square()[:, None] + SHORTEST**2
     envelope = (1 - around.offset.square().sum(0) / farthest).square()
     return envelope if around.valid is None else envelope.masked_fill(~around.valid, 0)
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Keep geometry, attention and key points in the precision of the points, also under autocast."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()

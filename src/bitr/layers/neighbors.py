@@ -1,64 +1,61 @@
-"""Nearest neighbours as a dense index."""
+"""Clouds side by side in one row of points, and the nearest neighbours of each point in its own cloud.
+
+The points of all clouds of a batch stand in one row of length N = b·n, their neighbours last: (…, N, k).
+Element-wise work then runs over long contiguous rows.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from small_gicp import KdTree
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bitr.errors import InputError
 
 TREE_FROM = 64
-"""From how many points a CPU uses a k-d tree: faster than the distance matrix (``benchmarks/variants.py``),
-and large enough to wake threads for."""
+"""Number of points from which a CPU uses a k-d tree: faster than the distance matrix
+(``benchmarks/variants.py``), and large enough to wake threads for."""
 ROWS_AT_ONCE = 2048
 """Rows of the distance matrix that exist at a time."""
-
-Found = tuple[Int[Tensor, "b n k"], Bool[Tensor, "b n k"] | None]
-
-
-def nearest_neighbors(
-    points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None = None
-) -> Found:
-    """Indices of the ``k`` nearest other points, nearest first, and which of them are real.
-
-    A cloud with fewer than k + 1 points gives all its other points. The index is unchanged by a rigid
-    motion and by a scale, up to ties: distances are in double precision, with differences taken before
-    norms, since ‖a‖² + ‖b‖² − 2ab loses the neighbours themselves away from the origin. Both ways of
-    searching give the same answer, except that either may choose among points at exactly the same distance.
-    """
-    return nearest_neighbors_in_each([(points, mask)], k)[0]
+SHORTEST = 1e-6
+"""A length that counts as 0, in units of the clouds' size (without the scale law, of the input)."""
 
 
 @torch.no_grad()
-def nearest_neighbors_in_each(
-    batches: list[tuple[Float[Tensor, "_ _ d"], Bool[Tensor, "_ _"] | None]],
+def nearest_neighbors(
+    points: Float[Tensor, "b n d"],
     k: int,
-    known: Sequence[Int[Tensor, "_ _ _"] | None] | None = None,
-) -> list[Found]:
-    """The same for several batches of clouds; the indices of some may be ``known``, k of them or more."""
-    found = []
-    eager_on_cpu = batches[0][0].device.type == "cpu" and not torch.compiler.is_compiling()
-    for (points, mask), searched in zip(batches, known or [None] * len(batches), strict=True):
-        fewer = min(k, points.shape[1] - 1)
-        if searched is not None:
-            if searched.shape[2] < fewer:
-                raise InputError(f"got {searched.shape[2]} neighbors a point, expected at least {fewer}")
-            index = searched[..., :fewer]
-        elif eager_on_cpu and points.shape[1] >= TREE_FROM and points.shape[2] == 3:
-            masks = [None] * len(points) if mask is None else list(mask)
-            trees = [by_tree(cloud.detach(), m, fewer) for cloud, m in zip(points, masks, strict=True)]
-            index = torch.stack(trees)
-        else:
-            index = by_matrix(points, fewer, mask)
-        valid = None
-        if mask is not None:
-            enough = torch.arange(fewer, device=points.device) < mask.sum(1)[:, None] - 1
-            valid = enough[:, None] & mask[..., None]
-        found.append((index, valid))
-    return found
+    mask: Bool[Tensor, "b n"] | None = None,
+    known: Int[Tensor, "b n _"] | None = None,
+) -> tuple[Int[Tensor, "b n k"], Bool[Tensor, "b n k"] | None]:
+    """Indices of the ``k`` nearest other points, nearest first, and which of them are real.
+
+    A cloud with fewer than k + 1 points gives all its other points; an index that is ``known`` saves the
+    search. The index is unchanged by a rigid motion and by a scale, up to ties: distances are in double
+    precision, with differences taken before norms, since ‖a‖² + ‖b‖² − 2ab loses the neighbours themselves
+    away from the origin. Both ways of searching give the same answer up to ties.
+    """
+    k = min(k, points.shape[1] - 1)
+    on_cpu = points.device.type == "cpu" and not torch.compiler.is_compiling()
+    if known is not None:
+        if known.shape[2] < k:
+            raise InputError(f"got {known.shape[2]} neighbors a point, expected at least {k}")
+        index = known[..., :k]
+    elif on_cpu and points.shape[1] >= TREE_FROM and points.shape[2] == 3:
+        masks = [None] * len(points) if mask is None else list(mask)
+        index = torch.stack([by_tree(cloud, m, k) for cloud, m in zip(points.detach(), masks, strict=True)])
+    else:
+        index = by_matrix(points, k, mask)
+    if mask is None:
+        return index, None
+    enough = torch.arange(k, device=points.device) < mask.sum(1)[:, None] - 1
+    return index, enough[:, None] & mask[..., None]
 
 
 def by_tree(points: Float[Tensor, "n d"], mask: Bool[Tensor, " n"] | None, k: int) -> Int[Tensor, "n k"]:
@@ -91,3 +88,110 @@ def by_matrix(
         distance[:, own, own + start] = torch.inf
         found.append(distance.topk(k, dim=-1, largest=False).indices)
     return torch.cat(found, dim=1)
+
+
+@dataclass(frozen=True)
+class Clouds:
+    """Batches of clouds, one after the other: each has b clouds of n points. ``mask`` is False on padding."""
+
+    shapes: tuple[tuple[int, int], ...]
+    mask: Bool[Tensor, " N"] | None = None
+
+    @classmethod
+    def of(cls, points: list[Float[Tensor, "_ _ d"]], masks: list[Bool[Tensor, "_ _"] | None]) -> Clouds:
+        shapes = tuple((batch.shape[0], batch.shape[1]) for batch in points)
+        if all(mask is None for mask in masks):
+            return cls(shapes)
+        full = [
+            batch.new_ones(batch.shape[:2], dtype=torch.bool) if mask is None else mask
+            for batch, mask in zip(points, masks, strict=True)
+        ]
+        return cls(shapes, torch.cat([mask.flatten() for mask in full]))
+
+    def split(self, values: Float[Tensor, "N ..."]) -> list[Tensor]:
+        """Back to one (b, n, …) tensor per batch."""
+        parts = values.split([b * n for b, n in self.shapes])
+        return [part.unflatten(0, shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def means(self, values: Float[Tensor, "N ..."]) -> Float[Tensor, "C ..."]:
+        """Mean over the real points of each cloud."""
+        if self.mask is None:
+            return torch.cat([part.mean(1) for part in self.split(values)])
+        wide = (-1, *([1] * (values.dim() - 1)))
+        weight = self.mask.to(values)
+        sums = [part.sum(1) for part in self.split(values * weight.reshape(wide))]
+        counts = torch.cat([part.sum(1) for part in self.split(weight)])
+        return torch.cat(sums) / counts.reshape(wide)
+
+    def spread(self, of_clouds: Float[Tensor, "C ..."]) -> Float[Tensor, "N ..."]:
+        """A value per cloud, at each of its points."""
+        parts = of_clouds.split([b for b, _ in self.shapes])
+        spread = [
+            part[:, None].expand(-1, n, *part.shape[1:]).flatten(0, 1)
+            for part, (_, n) in zip(parts, self.shapes, strict=True)
+        ]
+        return torch.cat(spread) if len(spread) > 1 else spread[0]
+
+
+@dataclass(frozen=True)
+class Neighborhoods:
+    """For each point u its nearest other points v of the same cloud, and the offsets z_vu = z_v − z_u."""
+
+    index: Int[Tensor, "N k"]
+    valid: Bool[Tensor, "N k"] | None
+    offset: Float[Tensor, "d N k"]
+    clouds: Clouds
+
+    @classmethod
+    def of(
+        cls, points: Float[Tensor, "b n d"], k: int, mask: Bool[Tensor, "b n"] | None = None
+    ) -> Neighborhoods:
+        return cls.of_all([points], [mask], k)
+
+    @classmethod
+    def of_all(
+        cls,
+        batches: list[Float[Tensor, "_ _ d"]],
+        masks: list[Bool[Tensor, "_ _"] | None],
+        k: int,
+        known: Sequence[Int[Tensor, "_ _ _"] | None] | None = None,
+    ) -> Neighborhoods:
+        """Neighbourhoods of several batches of clouds, in one row; some indices may be ``known``."""
+        clouds = Clouds.of(batches, masks)
+        searches = zip(batches, masks, known or [None] * len(batches), strict=True)
+        found = [nearest_neighbors(points, k, mask, index) for points, mask, index in searches]
+        most = max(index.shape[2] for index, _ in found)
+        all_real = all(valid is None and index.shape[2] == most for index, valid in found)
+        indices, valids, start = [], [], 0
+        for (b, n), (index, valid) in zip(clouds.shapes, found, strict=True):
+            first = torch.arange(start, start + b * n, n, device=index.device)
+            fewer = (0, most - index.shape[2])
+            indices.append(pad(index + first[:, None, None], fewer, value=start).flatten(0, 1))
+            real = torch.ones_like(index, dtype=torch.bool) if valid is None else valid
+            valids.append(pad(real, fewer).flatten(0, 1))
+            start += b * n
+        index = torch.cat(indices)
+        rows = torch.cat([points.flatten(0, 1) for points in batches]).mT.contiguous()
+        offset = gather_neighbors(rows, index) - rows[..., None]
+        return cls(index, None if all_real else torch.cat(valids), offset, clouds)
+
+    def farthest_square(self) -> Float[Tensor, " N"]:
+        """Square of the distance to the farthest neighbour; 0 for padding."""
+        squares = self.offset.square().sum(0)
+        if self.valid is not None:
+            squares = squares.masked_fill(~self.valid, 0)
+        return squares.amax(-1)
+
+    def mean_reach(self) -> Float[Tensor, " C"]:
+        """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1."""
+        return self.clouds.means(root(self.farthest_square()))
+
+
+def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "n k"]) -> Float[Tensor, "f n k"]:
+    """The values at each point's neighbours."""
+    return rows.index_select(1, index.flatten()).unflatten(1, index.shape)
+
+
+def root(squares: Tensor) -> Tensor:
+    """Square root whose gradient at 0 is of order 1: points may coincide."""
+    return (squares + SHORTEST**2).sqrt()

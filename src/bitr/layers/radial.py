@@ -15,25 +15,27 @@ from bitr.layers.edges import Edges
 
 
 class Radial(nn.Module):
-    """What a layer asks of its radial functions."""
+    """The interface of radial functions."""
 
     num_weights: int
+    num_functions: int
+    """Functions that ``forward`` gives; fewer than the weights where those share one (``at_one``)."""
     swap_order: Int[Tensor, " z"]
 
     def __init__(self, swap_order: Int[Tensor, " z"]) -> None:
         super().__init__()
-        self.num_weights = len(swap_order)
+        self.num_weights = self.num_functions = len(swap_order)
         self.register_buffer("swap_order", swap_order, persistent=False)
 
     def at_one(self) -> Float[Tensor, " z"] | None:
-        """Where ``forward`` gives one function for all weights, what it is multiplied with for each."""
+        """Factors of the weights where ``forward`` gives one function for all of them."""
         return None
 
 
 class Chebyshev(Radial):
     """Our default: a fixed smooth basis of lengths in their unit, the same for all layers.
 
-    Of scale degree 0 because it is of a length over a length. The functions come with the edges, so that
+    It has scale degree 0, as a function of a length over a length. The functions come with the edges, so that
     they are computed once.
     """
 
@@ -53,16 +55,17 @@ class Chebyshev(Radial):
 class Homogeneous(Radial):
     r"""The paper's φ₀ and φ₁ (App. C.4): bias-free networks of scale degree 0 or 1.
 
-    Of a single length such a network is a power times a constant, :math:`\varphi(r) = r^p \varphi(1)`: the
+    Such a network of a single length is a power times a constant, :math:`\varphi(r) = r^p \varphi(1)`: the
     paper's Φ_E does not see distances. It is evaluated that way, as one function :math:`r^p` with the
-    network's value at 1 mixed into the weights. Of two lengths, the functions of (r₁, r₂) are followed by
+    network's value at 1 mixed into the weights. For two lengths, the functions of (r₁, r₂) are followed by
     the same functions of (r₂, r₁), so that swapping the sides permutes them.
     """
 
     def __init__(self, sides: int, width: int, degree: int) -> None:
         super().__init__(torch.arange(sides * width).roll(width))
-        self.degree = degree
-        self.sides = sides
+        self.degree, self.sides = degree, sides
+        if sides == 1:
+            self.num_functions = 1
         norm = partial(nn.LayerNorm, width, eps=1e-12)  # a larger ε would break degree 0 for short lengths
         first, second = nn.Linear(sides, width, bias=False), nn.Linear(width, width, bias=False)
         if degree == 0:

@@ -2,6 +2,5 @@
 
 from bitr.model.bitr import BITR, Solution
 from bitr.model.config import BITRConfig
-from bitr.model.frozen import FrozenBITR
 
-__all__ = ["BITR", "BITRConfig", "FrozenBITR", "Solution"]
+__all__ = ["BITR", "BITRConfig", "Solution"]

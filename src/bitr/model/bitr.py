@@ -1,4 +1,4 @@
-"""BITR: the whole model, g = Φ_P ∘ Φ_S(X, Y) (eq. BITR-summary)."""
+"""BITR: the whole model, g = Φ_P ∘ Φ_S(X, Y), eq. (14)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bitr.errors import InputError
-from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap
-from bitr.layers.precision import full_precision
+from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap, prepare_tables
+from bitr.layers import full_precision
 from bitr.model.config import BITRConfig
-from bitr.model.dense import Dense, DenseHead, contacts
-from bitr.model.distribution import log_density, sample_heads
-from bitr.model.inputs import Frame, as_cloud, centered, check_pair
-from bitr.model.keypoints import KeyPointNetwork, KeyPoints
+from bitr.model.dense import Dense, DenseHead, ScoreNetwork, choose_contacts
+from bitr.model.distribution import SPREAD, Heads, log_density, sample_heads
+from bitr.model.inputs import Frame, as_cloud, center_pair, check_pair
+from bitr.model.keypoints import EXTRACTORS, KeyPoints
 from bitr.model.merge import merge, merged_rep
-from bitr.model.modes import SPREAD, Heads, ScoreNetwork, beliefs
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
-from bitr.model.wide import WideKeyPointNetwork
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A pose with what it was made of."""
+    """A pose, and the parts that it was made of."""
 
     pose: Rigid
     source_keypoints: Float[Tensor, "b l 3"]
@@ -34,27 +32,17 @@ class Solution:
     singular_gap: Float[Tensor, " b"]
     """Near 0 the rotation is not determined: the shape is symmetric or degenerate."""
     votes: Unprojected | None = None
-    """What each key point says of rotation and anchors; None for models that have no such votes."""
+    """The rotation and anchors of each key point; None for models that have no such votes."""
     heads: Heads | None = None
     """All poses that the model holds possible with their scores, best first; the first is ``pose``."""
     source_dense: Dense | None = None
-    """At each point of the source, how likely it touches the reference and where; None for older models."""
+    """Predicted contact with the reference at each point of the source; None for older models."""
     reference_dense: Dense | None = None
 
     @property
     def unprojected(self) -> Unprojected | None:
-        """What the pose was projected from, for a loss that need not look through the projection."""
+        """The mean of the votes, for a loss that need not look through the projection."""
         return None if self.votes is None else self.votes.mean()
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """What the networks say of a pair in its own frame."""
-
-    heads: Heads
-    x_key: KeyPoints
-    y_key: KeyPoints
-    dense: tuple[Dense | None, Dense | None]
 
 
 class BITR(nn.Module):
@@ -73,8 +61,8 @@ class BITR(nn.Module):
         if not isinstance(self.config, BITRConfig):
             raise InputError(f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()")
         _keep_freed_memory()
-        network = WideKeyPointNetwork if self.config.width else KeyPointNetwork
-        self.extract = network(self.config)
+        prepare_tables(self.config.max_degree)
+        self.extract = EXTRACTORS[self.config.extractor](self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
         self.dense = DenseHead(self.extract.rep_out) if self.config.dense else None
         self.score = ScoreNetwork(self.config, self.extract.rep_out) if self.config.num_modes > 1 else None
@@ -83,45 +71,23 @@ class BITR(nn.Module):
         """The pose, in the precision of the inputs; differentiable in points and weights."""
         return self.solve(source, reference).pose
 
-    def solve(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Solution:
+    def solve(
+        self,
+        source: Cloud | Tensor,
+        reference: Cloud | Tensor,
+        *,
+        nearest: NearestRotation = nearest_rotation_and_gap,
+    ) -> Solution:
         """The pose, the other poses held possible, key points, and how well the rotation is determined."""
         x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
-        inner = self.propose(x, y)
-        heads = inner.heads
-        heads = replace(heads, pose=frame.pose(heads.pose), votes=frame.leave_votes(heads.votes)).best_first()
-        r_hat, x_anchor, y_anchor = (
-            part[:, 0]
-            for part in (heads.votes.r_hat, heads.votes.source_anchor, heads.votes.reference_anchor)
-        )
-        dense = [None if d is None else d.scaled(frame.unit, frame.dtype) for d in inner.dense]
-        return Solution(
-            Rigid(heads.pose.rotation[:, 0], heads.pose.translation[:, 0]),
-            frame.leave(inner.x_key.points, frame.source_center),
-            frame.leave(inner.y_key.points, frame.reference_center),
-            heads.singular_gap[:, 0],
-            Unprojected(r_hat, x_anchor, y_anchor),
-            heads,
-            *dense,
-        )
-
-    def propose(self, x: Cloud, y: Cloud, nearest: NearestRotation = nearest_rotation_and_gap) -> Proposed:
-        """All heads of a pair that is centred and in its own unit of length, in the order of the weights."""
-        x_key, y_key = self.extract(x, y)
-        dense = (None, None)
-        if self.dense is not None:
-            dense = self.dense(x_key.at_points), self.dense(y_key.at_points)
-        with full_precision(x_key.points.device):  # so few points that rounding would save nothing
-            field = self.transform(*merge(x_key, y_key))
-            pose, gap, votes = project(field, x_key.points, y_key.points, nearest)
-            score, spread = gap.new_zeros(gap.shape), torch.full_like(gap, SPREAD)
-            if self.score is not None and dense[0] is not None and dense[1] is not None:
-                scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
-                sides = contacts(x, dense[0], x_key.at_points), contacts(y, dense[1], y_key.at_points)
-                score, spread = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
-            with torch.no_grad():
-                belief = beliefs(pose, score, votes.mean(), spread) if gap.shape[1] > 1 else score
-        place = torch.arange(gap.shape[1], device=gap.device).expand(gap.shape)
-        return Proposed(Heads(pose, score, gap, votes, place, spread, belief), x_key, y_key, dense)
+        x_key, y_key = self.extract(x, y)  # Φ_E, eqs. (10), (11)
+        dense = None if self.dense is None else (self.dense(x_key.at_points), self.dense(y_key.at_points))
+        with full_precision(x.points.device):  # so few points that rounding would save nothing
+            z, field = merge(x_key, y_key)  # z = x̃ ⊕ ỹ, Sec. 4.3
+            field = self.transform(z, field)  # Φ_S, eq. (5)
+            projected = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
+            heads = self._rank(projected, field[0, 0], (x, y), (x_key, y_key), dense)
+        return self._leave(frame, heads, (x_key, y_key), dense)
 
     def log_likelihood(
         self, pose: Rigid, source: Cloud | Tensor, reference: Cloud | Tensor
@@ -151,33 +117,64 @@ class BITR(nn.Module):
     ) -> tuple[Heads, Float[Tensor, " b"]]:
         heads = self.solve(source, reference).heads
         assert heads is not None
-        frame = centered(as_cloud(source, "source"), as_cloud(reference, "reference"), with_unit=True)[2]
+        frame = center_pair(as_cloud(source, "source"), as_cloud(reference, "reference"), with_unit=True)[2]
         return heads, frame.unit.to(heads.pose.rotation.dtype)
 
     def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
         """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.11).
 
-        Both factors are of the same head: the one whose scores are highest in sum.
+        Both factors are of the head whose scores are highest in sum.
         """
         across, own = (self.solve(source, other).heads for other in (reference, source))
         assert across is not None
         assert own is not None
-        across, own = (heads.taken(heads.place.argsort(1)) for heads in (across, own))
+        across, own = (heads.take(heads.place.argsort(1)) for heads in (across, own))
         best = (across.belief + own.belief).argmax(1, keepdim=True)
-        (a, b) = (heads.taken(best).pose for heads in (across, own))
-        return Rigid(a.rotation[:, 0], a.translation[:, 0]) @ Rigid(b.rotation[:, 0], b.translation[:, 0])
+        return across.take(best).pose[:, 0] @ own.take(best).pose[:, 0]
 
     def _enter(self, source: Cloud, reference: Cloud) -> tuple[Cloud, Cloud, Frame]:
-        """Checked, centred, in one unit of length, and in the precision of the weights."""
+        """The pair checked, centred, in one unit of length, and in the precision of the weights."""
         weight = next(self.parameters())
         if not torch.compiler.is_compiling():
             wanted = tuple(name for name in ("normals", "colors") if getattr(self.config, name))
             check_pair(source, reference, weight.device, wanted)
-        x, y, frame = centered(source, reference, with_unit=self.config.scale)
-        return (
-            replace(x, points=x.points.to(weight.dtype)),
-            replace(y, points=y.points.to(weight.dtype)),
-            frame,
+        x, y, frame = center_pair(source, reference, with_unit=self.config.scale)
+        x, y = (replace(side, points=side.points.to(weight.dtype)) for side in (x, y))
+        return x, y, frame
+
+    def _rank(
+        self,
+        projected: tuple[Rigid, Float[Tensor, "b k"], Unprojected],
+        scalars: Float[Tensor, "_ 1 c"],
+        clouds: tuple[Cloud, Cloud],
+        keys: tuple[KeyPoints, KeyPoints],
+        dense: tuple[Dense, Dense] | None,
+    ) -> Heads:
+        """The projected poses with their scores, from the scalars of Φ_S and from dense outputs."""
+        pose, gap, votes = projected
+        score, spread = gap.new_zeros(gap.shape), torch.full_like(gap, SPREAD)
+        if self.score is not None and dense is not None:
+            x, y = (choose_contacts(c, d, k.at_points) for c, d, k in zip(clouds, dense, keys, strict=True))
+            of_pairs = scalars[:, 0].unflatten(0, (len(gap), -1))
+            points = keys[0].points, keys[1].points
+            score, spread = self.score(of_pairs, pose, gap, votes, points, (x, y))
+        return Heads.of(pose, score, gap, votes, spread)
+
+    def _leave(
+        self, frame: Frame, heads: Heads, keys: tuple[KeyPoints, KeyPoints], dense: tuple[Dense, Dense] | None
+    ) -> Solution:
+        """The answer in the coordinates and the precision of the clouds, the likeliest head first."""
+        heads = replace(heads, pose=frame.pose(heads.pose), votes=frame.leave_votes(heads.votes)).best_first()
+        of_source, of_reference = dense or (None, None)
+        return Solution(
+            heads.pose[:, 0],
+            frame.leave(keys[0].points, frame.source_center),
+            frame.leave(keys[1].points, frame.reference_center),
+            heads.singular_gap[:, 0],
+            Unprojected(*(part[:, 0] for part in heads.votes.parts)),
+            heads,
+            None if of_source is None else of_source.scaled(frame.unit, frame.dtype),
+            None if of_reference is None else of_reference.scaled(frame.unit, frame.dtype),
         )
 
 
@@ -185,7 +182,7 @@ class BITR(nn.Module):
 def _keep_freed_memory() -> None:
     """Have the C library hand freed memory to the next layer, not to the system and back.
 
-    Of a freed block of just under 32 MB, glibc learns to keep up to twice that much; otherwise a fifth of a
+    From a freed block of just under 32 MB glibc learns to keep up to twice that much; otherwise a fifth of a
     small forward pass is spent on page faults. Nothing is written to the block, so it takes no memory.
     """
     torch.empty(2**25 - 2**16, dtype=torch.uint8)

@@ -39,7 +39,7 @@ def save(model: BITR, path: str | os.PathLike[str]) -> Path:
 
 
 def note_of(name: str | os.PathLike[str], key: str) -> str | None:
-    """What a checkpoint says of itself under a key; None where it says nothing."""
+    """The note of a checkpoint under a key; None where it has none."""
     return read_weights(find(name), FORMAT, WHAT)[0].get(key)
 
 
@@ -54,13 +54,8 @@ def load(name: str | os.PathLike[str]) -> BITR:
     """The model of a checkpoint: a path to a file or folder, or the name of weights that come with bitr."""
     path = find(name)
     metadata, tensors = read_weights(path, FORMAT, WHAT)
-    return with_weights(_config(path, metadata), tensors, path)
-
-
-def with_weights(config: BITRConfig, tensors: Mapping[str, Tensor], path: Path) -> BITR:
-    """The model of a config with the weights of a file, in their precision."""
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
-        model = BITR(config)
+        model = BITR(_read_config(path, metadata))
     check_fit(path, model.state_dict(), tensors)
     model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
     return model.eval()
@@ -83,17 +78,14 @@ def find(name: str | os.PathLike[str]) -> Path:
 
 
 def card_of(name: str | os.PathLike[str]) -> dict[str, Any]:
-    """What the card of weights that come with bitr says of them; nothing for any others."""
+    """The card of weights that come with bitr; empty for any others."""
     card = find(name).with_suffix(".json")
     shipped = card.parent == Path(str(resources.files("bitr") / "weights"))
     return dict(json.loads(card.read_text(encoding="utf-8"))) if shipped and card.is_file() else {}
 
 
 def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """What a safetensors file says of itself, and its tensors, all finite and of one kind.
-
-    ``what`` is what the file should be, for the message.
-    """
+    """Metadata and tensors of a safetensors file, all finite and of one kind; messages call it ``what``."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -113,7 +105,7 @@ def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict
 
 
 def check_fit(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    """Raises where the tensors of a file have other names or shapes than those of the model."""
+    """Raise where the tensors of a file have other names or shapes than those of the model."""
     wanted = {key: tuple(value.shape) for key, value in expected.items()}
     shapes = {key: tuple(value.shape) for key, value in found.items()}
     wrong = sorted(key for key in wanted.keys() | shapes.keys() if wanted.get(key) != shapes.get(key))
@@ -124,7 +116,7 @@ def check_fit(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Te
         )
 
 
-def _config(path: Path, metadata: Mapping[str, str]) -> BITRConfig:
+def _read_config(path: Path, metadata: Mapping[str, str]) -> BITRConfig:
     try:
         values = json.loads(metadata.get("config", "null"))
         if not isinstance(values, dict):

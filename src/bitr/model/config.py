@@ -14,17 +14,17 @@ LIMITS = {
     "num_layers": (1, 64),
     "channels": (1, 256),
     "cloud_channels": (1, 256),
-    "width": (0, 1024),
+    "width": (1, 1024),
     "depth": (1, 64),
     "num_neighbors": (1, 4096),
     "max_degree": (1, 6),
     "num_heads": (1, 256),
     "num_modes": (1, 64),
 }
-"""Far beyond what is of use, and below what a damaged file could ask for."""
+"""Far beyond any use, and below what a damaged file could ask for."""
 
 BEFORE = {"offset": False, "dense": False, "num_modes": 1, "spread": False}
-"""What a checkpoint that does not name these settings was made with: it is older than they are."""
+"""Settings of a checkpoint that is older than they are and does not name them."""
 
 
 @dataclass(frozen=True)
@@ -34,31 +34,33 @@ class BITRConfig:
     num_keypoints: int = 16
     num_layers: int = 1
     channels: int = 4
-    """Of each degree on the merged cloud (Φ_S)."""
+    """Channels of each degree on the merged cloud (Φ_S)."""
     cloud_channels: int = 8
-    """Of each degree on the edges of the clouds themselves (Φ_E). The paper has one number for both."""
+    """Channels of each degree on the edges of the clouds (Φ_E). The paper has one number for both."""
+    extractor: Literal["wide", "paper"] = "wide"
+    """Φ_E: few layers on neighbourhoods and many channels on whole clouds, or the paper's stack of layers."""
     width: int = 32
-    """Of each degree in the blocks of Φ_E that see whole clouds; 0: there are none, as in the paper."""
+    """Channels of each degree in the blocks of the wide extractor that see whole clouds."""
     depth: int = 3
-    """How many of these blocks follow each layer on neighbourhoods."""
+    """Number of these blocks after each layer on neighbourhoods."""
     num_neighbors: int = 16
     max_degree: int = 1
     num_heads: int = 2
     radial: Literal["chebyshev", "homogeneous"] = "chebyshev"
     radial_functions: tuple[int, int] = (3, 2)
-    """How many functions of a distance in a cloud, and of each of the two distances in the merged cloud."""
+    """Number of functions of a distance in a cloud, and of each of the two distances in the merged cloud."""
     smooth: bool = True
     """Continuous in the points: an envelope on neighbours, directions and Elu that fade, not jump."""
     position_features: bool = True
-    """Input features from the centroid: x − m(X) and its length. Without, a constant."""
+    """The input features are x − m(X) and its length beside a constant."""
     normalize: bool = True
     """Fields at size 1 before each Elu layer, so that key points start spread out and not at the centroid."""
     offset: bool = True
     """Key points may leave the convex hull by a learned vector, to a place that neither piece has."""
     dense: bool = True
-    """At each point, what it says of the assembled whole: contact, its nearest point there, the centre."""
+    """Every point predicts contact, the nearest point of the other piece, and the centre of the whole."""
     num_modes: int = 4
-    """How many poses the model holds possible, each with a score."""
+    """Number of poses that the model holds possible, each with a score."""
     spread: bool = True
     """Scores come with how well the place is known, which a likelihood learns; else it is a constant."""
     normals: bool = False
@@ -73,7 +75,7 @@ class BITRConfig:
             "num_keypoints": 32,
             "num_layers": 2,
             "cloud_channels": 4,
-            "width": 0,
+            "extractor": "paper",
             "num_neighbors": 24,
             "radial": "homogeneous",
             "radial_functions": (96, 16),
@@ -93,13 +95,16 @@ class BITRConfig:
         return from_mapping(cls, {**BEFORE, **values}, "model")
 
     def basis_size(self, sides: int) -> int:
-        """How many fixed functions of a length the edges carry; the paper's are networks of each layer."""
+        """Number of functions of a length that the edges carry; the paper's are networks of each layer."""
         return self.radial_functions[sides - 1] if self.radial == "chebyshev" else 0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def __post_init__(self) -> None:
+        if self.width == 0:  # how files older than ``extractor`` name the paper's
+            object.__setattr__(self, "extractor", "paper")
+            object.__setattr__(self, "width", type(self).width)
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
@@ -120,8 +125,9 @@ class BITRConfig:
             raise InputError(
                 f"num_modes = {self.num_modes}: scores are made of dense outputs, set dense = True"
             )
-        if self.radial not in ("chebyshev", "homogeneous"):
-            raise InputError(f"radial = {self.radial!r}: expected 'chebyshev' or 'homogeneous'")
+        for name, words in (("radial", ("chebyshev", "homogeneous")), ("extractor", ("wide", "paper"))):
+            if getattr(self, name) not in words:
+                raise InputError(f"{name} = {getattr(self, name)!r}: expected {words[0]!r} or {words[1]!r}")
         for name in ("channels", "cloud_channels", "num_keypoints"):
             if getattr(self, name) % self.num_heads:
                 raise InputError(

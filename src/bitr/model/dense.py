@@ -1,4 +1,4 @@
-"""What each point says of the assembled whole: targets at every point, and a place for each in the answer."""
+"""Dense outputs at every point, and the scores of the heads, which are made from them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,29 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.groups import Cloud, Field, Rep
+from bitr.groups import Cloud, Field, Rep, Rigid
+from bitr.model.config import BITRConfig
+from bitr.model.distribution import SPREAD, bounded_spread
+from bitr.model.projection import Unprojected
+
+NUM_CONTACTS = 96
+"""Points of a cloud that are looked at under each pose: those most likely in contact."""
+HIDDEN, PAIRED = 64, 32
+"""Width of the score network, and of the part that compares two points."""
+NUM_NUMBERS = 8
+"""Numbers of ``evidence`` that are not of single key points."""
+REACH = 0.1
+"""Distance at which a point hardly meets another, in units of the pair's size."""
+FIRST_SIZE, FIRST_TRUST = 0.1, 3.0
+"""Before training the score is mainly the singular gap: the best determined of random heads is taken, which
+rounding disturbs least."""
+FAR = 1e6
+"""Beyond any distance, in units of the pair's size."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """At the points of one cloud, in its own frame."""
+    """Predictions at the points of one cloud, in its own frame."""
 
     contact: Float[Tensor, "b n"]
     """Logit of how near the other piece will be."""
@@ -39,7 +56,7 @@ class Dense:
 class DenseHead(nn.Module):
     """From Φ_E's features at a point: a logit of degree 0 and two vectors of degree 1.
 
-    The vectors are linear in the features of degree 1, weighted by what a small network says of the scalars.
+    The vectors are linear in the features of degree 1, weighted by a small network on the scalars.
     """
 
     def __init__(self, rep: Rep) -> None:
@@ -55,27 +72,23 @@ class DenseHead(nn.Module):
         return Dense(contact[..., 0].to(vectors.dtype), vectors[..., 0], vectors[..., 1])
 
 
-NUM_CONTACTS = 96
-"""Points of a cloud that are looked at under each pose: those most likely in contact."""
-
-
 @dataclass(frozen=True)
 class Contacts:
     """The likeliest contact points of one cloud; ``weight`` is 0 on padding."""
 
     points: Float[Tensor, "b p 3"]
     expected: Float[Tensor, "b p 3"]
-    """Where each says that the other piece will be."""
+    """The nearest point of the other piece that each predicts."""
     weight: Float[Tensor, "b p"]
     center: Float[Tensor, "b 1 3"]
-    """Of the whole, as the points of the cloud say in the mean."""
+    """Mean of the points' predictions of the centroid of the whole."""
     scalars: Float[Tensor, "b p c"]
     vectors: Float[Tensor, "b p 3 d"]
     """Φ_E's features at the points."""
 
 
-def contacts(cloud: Cloud, dense: Dense, field: Field) -> Contacts:
-    """Chosen by their logits, which move with nothing: the choice moves with the cloud."""
+def choose_contacts(cloud: Cloud, dense: Dense, field: Field) -> Contacts:
+    """The likeliest contact points; as no motion changes their logits, the choice moves with the cloud."""
     logits = dense.contact if cloud.mask is None else dense.contact.masked_fill(~cloud.mask, -torch.inf)
     top, rows = logits.topk(min(NUM_CONTACTS, logits.shape[1]), dim=1)
     index = rows[..., None].expand(-1, -1, 3)
@@ -92,3 +105,129 @@ def contacts(cloud: Cloud, dense: Dense, field: Field) -> Contacts:
     )
     expected = points + dense.to_other.gather(1, index)
     return Contacts(points, expected, top.sigmoid(), center, scalars[:, :, 0], vectors)
+
+
+class ScoreNetwork(nn.Module):
+    """Scores of the heads, from numbers that no law changes.
+
+    These are the scalars of the merged cloud, how far the pose leaves the key points, the anchors and the
+    two opinions of the centre from each other, how sure r̂ is, and how the likeliest contact points of both
+    pieces lie: all symmetric in the two pieces, and in the pair's unit of length. The poses are seen as they
+    are: no score is made better by a change of the pose.
+    """
+
+    def __init__(self, config: BITRConfig, rep: Rep) -> None:
+        super().__init__()
+        keys = config.num_keypoints
+        self.meeting = Meeting(rep)
+        self.of_pair = nn.Linear(keys * config.channels, HIDDEN)
+        self.of_head = nn.Linear(2 * keys + NUM_NUMBERS, HIDDEN)
+        self.own = nn.Parameter(0.1 * torch.randn(config.num_modes, HIDDEN))
+        out = 2 if config.spread else 1
+        last = nn.Linear(HIDDEN, out)
+        self.network = nn.Sequential(nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU(), last)
+        self.trust = nn.Parameter(torch.tensor(FIRST_TRUST))
+        with torch.no_grad():
+            last.weight.mul_(FIRST_SIZE)
+
+    def forward(
+        self,
+        scalars: Float[Tensor, "b l c"],
+        pose: Rigid,
+        gap: Float[Tensor, "b k"],
+        votes: Unprojected,
+        keys: tuple[Float[Tensor, "b l 3"], Float[Tensor, "b l 3"]],
+        sides: tuple[Contacts, Contacts],
+    ) -> tuple[Float[Tensor, "b k"], Float[Tensor, "b k"]]:
+        """Scores and spreads."""
+        numbers = evidence(pose, gap, votes, keys, sides).detach().to(scalars.dtype)
+        hidden = self.of_pair(scalars.flatten(1))[:, None] + self.of_head(numbers) + self.own
+        x, y = sides
+        g = Rigid(pose.rotation.detach().to(numbers.dtype), pose.translation.detach().to(numbers.dtype))
+        hidden = hidden + self.meeting(g, x, y) + self.meeting(g.inverse(), y, x)
+        score, *more = self.network(hidden).to(scalars.dtype).unbind(-1)
+        score = score + self.trust * gap.to(score)
+        return score, bounded_spread(more[0]) if more else torch.full_like(score, SPREAD)
+
+
+class Meeting(nn.Module):
+    """Compares features of the contact points of one piece with those of the other where they come to lie.
+
+    Scalars are compared as they are, vectors by their inner products once the pose has turned them.
+    """
+
+    def __init__(self, rep: Rep) -> None:
+        super().__init__()
+        scalars, vectors = rep[0, 0], rep[1, 0]
+        self.own, self.other = nn.Linear(scalars + 1, PAIRED), nn.Linear(scalars, PAIRED, bias=False)
+        self.aligned = nn.Linear(vectors, PAIRED, bias=False)
+        self.out = nn.Linear(PAIRED, HIDDEN)
+
+    def forward(self, g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k h"]:
+        """``g`` takes x to y, for each head."""
+        hidden = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
+        target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
+        with torch.no_grad():
+            apart = torch.cdist(g.act(x.points[:, None]), target) + hidden
+            near = (-(apart / REACH).square()).softmax(-1)
+            distance = (near * apart).sum(-1, keepdim=True)
+        vectors = (near @ y.vectors.flatten(2)[:, None]).unflatten(-1, y.vectors.shape[2:])
+        turned = torch.einsum("bkij,bpjc->bkpic", g.rotation, x.vectors)
+        own = self.own(torch.cat([x.scalars[:, None].expand(-1, near.shape[1], -1, -1), distance], dim=-1))
+        other = near @ self.other(y.scalars)[:, None]
+        pairs = nn.functional.silu(own + other + self.aligned((turned * vectors).mean(-2)))
+        weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None, :, None]
+        return self.out((weight * pairs).sum(2)) / 2
+
+
+@torch.no_grad()
+def evidence(
+    pose: Rigid,
+    gap: Float[Tensor, "b k"],
+    votes: Unprojected,
+    keys: tuple[Float[Tensor, "b l 3"], Float[Tensor, "b l 3"]],
+    sides: tuple[Contacts, Contacts],
+) -> Float[Tensor, "b k f"]:
+    """Invariant numbers of each head that tell a right pose from a wrong one."""
+    rotation, translation = pose.rotation.to(keys[0].dtype), pose.translation.to(keys[0].dtype)
+    g = Rigid(rotation, translation)
+    x_key, y_key = (side[:, None] for side in keys)
+    apart = (g.act(x_key) - y_key).square().sum(-1)
+    anchors = (pose.act(votes.source_anchor) - votes.reference_anchor).square().sum(-1).to(apart.dtype)
+    r_hat = votes.r_hat.mean(-3)
+    disagreement = (votes.r_hat - r_hat[..., None, :, :]).square().sum((-2, -1)).mean(-1)
+    a, b, c = r_hat.unbind(-2)
+    volume = (a * torch.linalg.cross(b, c)).sum(-1)
+    x, y = sides
+    centers = (g.act(x.center[:, None]) - y.center[:, None]).square().sum((-2, -1))
+    meeting = _meeting(g, x, y) + _meeting(g.inverse(), y, x)
+    few = torch.stack(
+        [
+            gap.to(apart.dtype),
+            r_hat.square().sum((-2, -1)).to(apart.dtype) / 3,
+            volume.to(apart.dtype),
+            disagreement.to(apart.dtype),
+            centers,
+        ],
+        dim=-1,
+    )
+    return torch.cat([_root(apart), _root(anchors), few, meeting], dim=-1)
+
+
+def _meeting(g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k 3"]:
+    """Nearness of the contact points of x to y, as they lie and where they are expected.
+
+    Weighted means over the points of x of the distance to the nearest point of y, of the same for the place
+    where the point expects y, and of the share that is nearer than ``REACH``.
+    """
+    hidden = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
+    weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None]
+    target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
+    nearest = (torch.cdist(g.act(x.points[:, None]), target) + hidden).amin(-1)
+    expected = (torch.cdist(g.act(x.expected[:, None]), target) + hidden).amin(-1)
+    means = [nearest, expected, torch.exp(-(nearest / REACH).square())]
+    return torch.stack([(weight * each).sum(-1) for each in means], dim=-1)
+
+
+def _root(squares: Tensor) -> Tensor:
+    return (squares + 1e-6).sqrt()

@@ -10,30 +10,116 @@ p(g⁻¹ | Y, X) = p(g | X, Y), and a common scale changes nothing.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from bitr.groups import Rigid
-from bitr.model.modes import CONCENTRATION, Heads
+from bitr.groups import Rigid, proper_svd
+from bitr.model.projection import Unprojected
 
+CONCENTRATION = 10.0
+"""Each head's density has A = 10 r̂: where r̂ is a rotation, its standard deviation is 13° about each axis."""
+SPREAD = 0.3
+"""Standard deviation of the place, before training or where no likelihood was learned."""
+WIDEST = 4.0
+"""Logarithm of the largest and of the smallest spread over ``SPREAD``."""
 NODES = 64
-"""Of the quadrature of c: relative error below 1e-10 for singular values up to 10⁴."""
+"""Nodes of the quadrature of c: relative error below 1e-10 for singular values up to 10⁴."""
 ROUNDS = 1000
-"""Of rejection sampling, at most; more than a third of the draws are taken in each."""
+"""Rounds of rejection sampling, at most; more than a third of the draws are taken in each."""
 
 
-def log_density(
-    heads: Heads, pose: Rigid, unit: Float[Tensor, " b"], concentration: float = CONCENTRATION
+@dataclass(frozen=True)
+class Heads:
+    """K poses, likeliest first. Motions and scale change no order and no score; a swap inverts each pose."""
+
+    pose: Rigid
+    """(b, k)."""
+    score: Float[Tensor, "b k"]
+    """Logits of the shares in the mixture: ``log_weight``. A vague head may have a large share."""
+    singular_gap: Float[Tensor, "b k"]
+    votes: Unprojected
+    """(b, k, l): the rotation and anchors of each key point."""
+    place: Int[Tensor, "b k"]
+    """Index of each among the model's outputs."""
+    spread: Float[Tensor, "b k"]
+    """Standard deviation of the place along each axis, in units of the pair's size."""
+    belief: Float[Tensor, "b k"]
+    """Logarithm of the mixture's density at each pose, up to a constant: the first head has the largest."""
+
+    @classmethod
+    def of(
+        cls,
+        pose: Rigid,
+        score: Float[Tensor, "b k"],
+        gap: Float[Tensor, "b k"],
+        votes: Unprojected,
+        spread: Float[Tensor, "b k"],
+    ) -> Heads:
+        """Heads in the order of the model's outputs, with their beliefs."""
+        place = torch.arange(gap.shape[1], device=gap.device).expand(gap.shape)
+        with torch.no_grad():
+            belief = beliefs(pose, score, votes.mean(), spread) if gap.shape[1] > 1 else score
+        return cls(pose, score, gap, votes, place, spread, belief)
+
+    @property
+    def log_weight(self) -> Float[Tensor, "b k"]:
+        return self.score.log_softmax(1)
+
+    def take(self, rows: Int[Tensor, "b _"]) -> Heads:
+        """Some heads of each pair, in this order."""
+
+        def of(values: Tensor) -> Tensor:
+            index = rows.reshape(*rows.shape, *([1] * (values.dim() - 2)))
+            return values.gather(1, index.expand(-1, -1, *values.shape[2:]))
+
+        votes = Unprojected(*(of(part) for part in self.votes.parts))
+        pose = Rigid(of(self.pose.rotation), of(self.pose.translation))
+        rest = (of(each) for each in (self.place, self.spread, self.belief))
+        return Heads(pose, of(self.score), of(self.singular_gap), votes, *rest)
+
+    def best_first(self) -> Heads:
+        return self if self.belief.shape[1] == 1 else self.take(self.belief.argsort(1, descending=True))
+
+
+def beliefs(
+    pose: Rigid, score: Float[Tensor, "b k"], parts: Unprojected, spread: Float[Tensor, "b k"]
 ) -> Float[Tensor, "b k"]:
+    r"""Logarithm of the mixture's density at the pose of each head, in the pair's frame and up to a constant.
+
+    A matrix-Fisher density with the proper singular values s of A has the peak
+    :math:`\sqrt{8\pi (s_1+s_2)(s_2+s_3)(s_3+s_1)}` where it is sharp (Laplace), which is a polynomial in
+    rᵀA: no singular values are needed.
+    """
+    r, score, spread = pose.rotation, score.to(parts.r_hat), spread.to(parts.r_hat)
+    polar = r.mT @ parts.r_hat
+    e1 = polar.diagonal(dim1=-2, dim2=-1).sum(-1)
+    e2 = (e1.square() - (polar * polar.mT).sum((-2, -1))) / 2
+    a, b, c = polar.unbind(-2)
+    e3 = (a * torch.linalg.cross(b, c)).sum(-1)
+    sharp = torch.log1p(8 * math.pi * CONCENTRATION**3 * (e1 * e2 - e3).clamp_min(0)) / 2
+    turned = torch.einsum("bkmn,bjmn->bkj", r, parts.r_hat) - e1[:, None]
+    gap = pose.act(parts.source_anchor[:, None]) - parts.reference_anchor[:, None]
+    place = -gap.square().sum(-1) / (2 * spread.square()[:, None])
+    head = score.log_softmax(1) + sharp - 3 * spread.log()
+    return (head[:, None] + CONCENTRATION * turned + place).logsumexp(2)
+
+
+def bounded_spread(logit: Tensor) -> Tensor:
+    """``SPREAD`` e^logit, kept between 0.0055 and 16: a spread of 0 has no likelihood and no gradient."""
+    return SPREAD * (WIDEST * torch.tanh(logit / WIDEST)).exp()
+
+
+def log_density(heads: Heads, pose: Rigid, unit: Float[Tensor, " b"]) -> Float[Tensor, "b k"]:
     """The logarithm of each head's density at one pose of each pair.
 
     With respect to the uniform distribution of rotations, and to volume in units of the pair's size cubed.
     """
     parts = heads.votes.mean()
-    a = concentration * parts.r_hat
+    a = CONCENTRATION * parts.r_hat
     rotation = (a * pose.rotation[:, None]).sum((-2, -1)) - log_normalizer(a)
     g = Rigid(pose.rotation[:, None], pose.translation[:, None])
     gap = (g.act(parts.source_anchor[..., None, :])[..., 0, :] - parts.reference_anchor) / unit[:, None, None]
@@ -61,10 +147,7 @@ def log_normalizer(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
     as constant, which changes neither value nor gradient and is smooth where values coincide.
     """
     with torch.no_grad():
-        u, _, vh = torch.linalg.svd(a)
-        sign = torch.ones_like(a[..., 0])
-        sign[..., 2] = torch.linalg.det(u @ vh).sign()
-        u = u * sign[..., None, :]
+        u, _, vh = proper_svd(a)
     s1, s2, s3 = (u.mT @ a @ vh.mT).diagonal(dim1=-2, dim2=-1)[..., None].unbind(-2)
     nodes, weights = (each.to(a) for each in QUADRATURE)
     first, second = (
@@ -79,17 +162,11 @@ def _scaled_bessel(x: Tensor) -> Tensor:
     return torch.special.i0e(x + (-x.detach()).clamp_min(0) + 1e-30)
 
 
-def sample_heads(
-    heads: Heads,
-    unit: Float[Tensor, " b"],
-    n: int,
-    generator: torch.Generator,
-    concentration: float = CONCENTRATION,
-) -> Rigid:
+def sample_heads(heads: Heads, unit: Float[Tensor, " b"], n: int, generator: torch.Generator) -> Rigid:
     """``n`` poses of each pair, drawn from the mixture: (b, n)."""
-    chosen = heads.taken(torch.multinomial(heads.log_weight.exp(), n, replacement=True, generator=generator))
+    chosen = heads.take(torch.multinomial(heads.log_weight.exp(), n, replacement=True, generator=generator))
     parts = chosen.votes.mean()
-    rotation = sample_rotations(concentration * parts.r_hat, generator)
+    rotation = sample_rotations(CONCENTRATION * parts.r_hat, generator)
     noise = torch.randn(parts.reference_anchor.shape, generator=generator, dtype=rotation.dtype)
     place = parts.reference_anchor + noise * (chosen.spread * unit[:, None])[..., None]
     return Rigid(rotation, place - (rotation @ parts.source_anchor[..., None])[..., 0])
@@ -101,10 +178,8 @@ def sample_rotations(a: Float[Tensor, "*b 3 3"], generator: torch.Generator) -> 
     The quaternion of UᵀrV has a Bingham density; it is drawn by rejection from an angular central Gaussian
     (Kent, Ganeiber and Mardia 2013).
     """
-    u, values, vh = torch.linalg.svd(a)
-    sign = torch.ones_like(values)
-    sign[..., 2] = torch.linalg.det(u @ vh).sign()
-    s1, s2, s3 = (values * sign).unbind(-1)
+    u, values, vh = proper_svd(a)
+    s1, s2, s3 = values.unbind(-1)
     power = 2 * torch.stack([torch.zeros_like(s1), s2 + s3, s1 + s3, s1 + s2], dim=-1)
     b = _envelope(power)
     scale = 1 + 2 * power / b[..., None]
@@ -119,7 +194,7 @@ def sample_rotations(a: Float[Tensor, "*b 3 3"], generator: torch.Generator) -> 
         done = done | taken
         if done.all():
             break
-    return (u * sign[..., None, :]) @ _rotation(found) @ vh
+    return u @ _rotation(found) @ vh
 
 
 def _envelope(power: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b"]:
@@ -133,7 +208,7 @@ def _envelope(power: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b"]:
 
 
 def _rotation(q: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b 3 3"]:
-    """Of unit quaternions wxyz."""
+    """Rotations of unit quaternions wxyz."""
     w, x, y, z = q.unbind(-1)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from bitr.errors import InputError
 from bitr.files import whole_file
-from bitr.groups import Cloud
 from bitr.model.bitr import BITR
 from bitr.model.inputs import MIN_POINTS
 
@@ -40,10 +39,8 @@ def to_onnx(model: BITR, path: str | os.PathLike[str], n_source: int, n_referenc
     generator = torch.Generator().manual_seed(0)
     pair = [torch.randn(1, n, 3, generator=generator, dtype=torch.float64) for n in (n_source, n_reference)]
     module = _FromPoints(model).eval()
-    with torch.no_grad():
-        module(*pair)  # tables that are computed once must be there before the trace
-        with whole_file(Path(path), force=True) as temporary:
-            _program(module, tuple(pair)).save(temporary)
+    with torch.no_grad(), whole_file(Path(path), force=True) as temporary:
+        _program(module, tuple(pair)).save(temporary)
     return Path(path)
 
 
@@ -51,11 +48,11 @@ def _program(module: nn.Module, pair: tuple[Tensor, ...]) -> Any:
     try:
         from onnxscript import opset18
     except ImportError as error:
-        raise InputError('export to ONNX needs onnxscript: pip install "bitr[export]"') from error
+        raise InputError('export to ONNX needs onnxscript: pip install -e ".[export]"') from error
     op: Any = opset18
 
     def distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> Any:
-        """Of ``_cdist_forward``; differences before norms, as in the model."""
+        """Translate ``_cdist_forward``; differences before norms, as in the model."""
         difference = op.Sub(op.Unsqueeze(x1, [-2]), op.Unsqueeze(x2, [-3]))
         return op.Sqrt(op.ReduceSumSquare(difference, [-1], keepdims=0))
 
@@ -71,7 +68,7 @@ def _program(module: nn.Module, pair: tuple[Tensor, ...]) -> Any:
 
 
 class _FromPoints(nn.Module):
-    """``BITR.solve`` without its checks, with a projection that ONNX has operators for."""
+    """``BITR.solve`` with a projection that ONNX has operators for."""
 
     def __init__(self, model: BITR) -> None:
         super().__init__()
@@ -80,10 +77,8 @@ class _FromPoints(nn.Module):
     def forward(
         self, source: Float64[Tensor, "b n 3"], reference: Float64[Tensor, "b m 3"]
     ) -> tuple[Float64[Tensor, "b 4 4"], Float64[Tensor, " b"]]:
-        x, y, frame = self.model._enter(Cloud(source), Cloud(reference))
-        heads = self.model.propose(x, y, nearest_rotation_by_squaring).heads
-        best = heads.taken(heads.belief.argmax(1, keepdim=True))
-        return frame.pose(best.pose).matrix()[:, 0], best.singular_gap[:, 0]
+        solution = self.model.solve(source, reference, nearest=nearest_rotation_by_squaring)
+        return solution.pose.matrix(), solution.singular_gap
 
 
 def nearest_rotation_by_squaring(

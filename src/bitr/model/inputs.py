@@ -19,7 +19,7 @@ MIN_POINTS = 4
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a pair of clouds stands: both centroids and one unit of length, in double precision."""
+    """Coordinates of a pair of clouds: both centroids and one unit of length, in double precision."""
 
     source_center: Float[Tensor, "b 3"]
     reference_center: Float[Tensor, "b 3"]
@@ -130,7 +130,7 @@ def _check_values(name: str, cloud: Cloud) -> None:
         )
 
 
-def centered(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud, Cloud, Frame]:
+def center_pair(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud, Cloud, Frame]:
     r"""Both clouds about their centroids and in one unit of length, and the frame that leads back.
 
     The unit is :math:`s = \sqrt{(\rho_X^2 + \rho_Y^2)/2}` with ρ the root mean square distance from the
@@ -138,7 +138,7 @@ def centered(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud, C
     double precision, so that map coordinates (10⁶ m from the origin) lose nothing.
     """
     dtype = torch.promote_types(source.points.dtype, reference.points.dtype)
-    (x, x_center), (y, y_center) = _about_centroid(source), _about_centroid(reference)
+    (x, x_center), (y, y_center) = _center(source), _center(reference)
     unit = _unit(x, y) if with_unit else torch.ones_like(x_center[:, 0])
     scale = unit[:, None, None]
     x_cloud = _without_padding(replace(source, points=x.points / scale))
@@ -158,7 +158,7 @@ def _unit(x: Cloud, y: Cloud) -> Float[Tensor, " b"]:
     return largest * ((squares[0] + squares[1]).sum(-1) / 2).sqrt()
 
 
-def _about_centroid(cloud: Cloud) -> tuple[Cloud, Float[Tensor, "b 3"]]:
+def _center(cloud: Cloud) -> tuple[Cloud, Float[Tensor, "b 3"]]:
     points, mask = cloud.points.double(), cloud.mask
     if mask is not None:
         points = points.masked_fill(~mask[..., None], 0)

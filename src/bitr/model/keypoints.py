@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -9,13 +10,23 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bitr.groups import Cloud, Field, Rep
-from bitr.layers import Clouds, Edges, Neighborhoods, edges_of
-from bitr.layers.precision import full_precision
-from bitr.model.blocks import Block, transformer_layer
+from bitr.layers import (
+    Clouds,
+    DegreeLinear,
+    Edges,
+    FieldNorm,
+    Neighborhoods,
+    WholeCloudBlock,
+    edges_of,
+    full_precision,
+)
 from bitr.model.config import BITRConfig
+from bitr.model.transformer import Block, transformer_layer
 
 FIRST_OFFSET = 0.03
 """Length of the first offsets, for features of size 1: key points start where the paper has them."""
+SHARPER = 2.0
+"""First logits over torch's own: key points start farther apart, which keeps the laws better in float32."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +44,24 @@ class KeyPoints:
 
 
 class KeyPointNetwork(nn.Module):
-    """A shared SE(3)-transformer that gives each point L logits; X̃ = softmax(F⁰_X) X (eq. keypoints)."""
-
-    blocks: nn.ModuleList
-    last: nn.Module
+    """A shared network that gives each point L logits; X̃ = softmax(F⁰_X) X, eq. (10)."""
 
     def __init__(self, config: BITRConfig) -> None:
         super().__init__()
         self.config = config
-        self.rep_out = self._make(config)
+        self.rep_out = self._make_layers(config)
         self.offset = None
         if config.offset:
             first = FIRST_OFFSET * torch.randn(config.num_keypoints, self.rep_out[1, 0])
             self.offset = nn.Parameter(first / self.rep_out[1, 0] ** 0.5)
+
+    @abstractmethod
+    def _make_layers(self, config: BITRConfig) -> Rep:
+        """Make the layers; returns the degrees of the features."""
+
+    @abstractmethod
+    def _compute(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
+        """Features and L logits of all points."""
 
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
         """Both clouds go through the network in one row; only the fusion and the pools tell them apart."""
@@ -56,26 +72,10 @@ class KeyPointNetwork(nn.Module):
         edges = edges_of(around, self.config.max_degree, self._unit(around), self.config.basis_size(sides=1))
         field_x, field_y = _input_field(x, self.config), _input_field(y, self.config)
         field = {degree: torch.cat([field_x[degree], field_y[degree]]) for degree in field_x}
-        field, logits = self._features(field, edges, clouds)
+        field, logits = self._compute(field, edges, clouds)
         of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
         x_logits, y_logits = clouds.split(logits)
-        return _select(x, x_logits, of_x, self.offset), _select(y, y_logits, of_y, self.offset)
-
-    def _make(self, config: BITRConfig) -> Rep:
-        """The layers; returns the degrees of the features."""
-        rep = Rep.one_sided(config.max_degree, config.cloud_channels)
-        fused = Rep({**rep, (0, 0): 2 * config.cloud_channels})
-        inputs = [input_rep(config)] + [rep] * (config.num_layers - 1)
-        self.blocks = nn.ModuleList(Block(config, rep_in, rep, sides=1) for rep_in in inputs)
-        self.last = transformer_layer(config, fused, Rep({(0, 0): config.num_keypoints}), sides=1)
-        return fused
-
-    def _features(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
-        """Features of all points, and L logits of each."""
-        for block in self.blocks:
-            field = block(field, edges, clouds)
-        field = _fuse(field, clouds)
-        return field, self.last(field, edges)[0, 0][:, 0]
+        return select(x, x_logits, of_x, self.offset), select(y, y_logits, of_y, self.offset)
 
     def _unit(self, around: Neighborhoods) -> Float[Tensor, " C"] | None:
         """The mean reach of the neighbourhoods of both clouds of a pair, as their common unit of length."""
@@ -85,6 +85,24 @@ class KeyPointNetwork(nn.Module):
         return ((of_x + of_y) / 2).repeat(2)
 
 
+class PaperKeyPoints(KeyPointNetwork):
+    """The paper's SE(3)-transformer: blocks, the fusion of eq. (12), and a last layer to the logits."""
+
+    def _make_layers(self, config: BITRConfig) -> Rep:
+        rep = Rep.one_sided(config.max_degree, config.cloud_channels)
+        fused = Rep({**rep, (0, 0): 2 * config.cloud_channels})
+        inputs = [_input_rep(config)] + [rep] * (config.num_layers - 1)
+        self.blocks = nn.ModuleList(Block(config, rep_in, rep, sides=1) for rep_in in inputs)
+        self.last = transformer_layer(config, fused, Rep({(0, 0): config.num_keypoints}), sides=1)
+        return fused
+
+    def _compute(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
+        for block in self.blocks:
+            field = block(field, edges, clouds)
+        field = _fuse(field, clouds)
+        return field, self.last(field, edges)[0, 0][:, 0]
+
+
 def _fuse(field: Field, clouds: Clouds) -> Field:
     """Each point gets the other cloud's pooled scalars beside its own: f⁰(x_u) ⊕ Pool_v f⁰(y_v) ⊕ f¹(x_u)."""
     of_x, of_y = clouds.means(field[0, 0]).chunk(2)
@@ -92,10 +110,55 @@ def _fuse(field: Field, clouds: Clouds) -> Field:
     return {**field, (0, 0): torch.cat([field[0, 0], of_other], dim=-1)}
 
 
-def _select(
+class WideKeyPoints(KeyPointNetwork):
+    """Our default: ``num_layers`` wide blocks; the logits are a linear map of the last scalars."""
+
+    def _make_layers(self, config: BITRConfig) -> Rep:
+        self.blocks = nn.ModuleList(WideBlock(config, first=i == 0) for i in range(config.num_layers))
+        self.norm = FieldNorm(center=True)
+        self.last = nn.Linear(config.width, config.num_keypoints)
+        with torch.no_grad():
+            self.last.weight.mul_(SHARPER)
+        return Rep.one_sided(config.max_degree, config.width)
+
+    def _compute(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
+        for block in self.blocks:
+            field = block(field, edges, clouds)
+        field = self.norm(field, clouds)
+        scalars = field[0, 0][:, 0]
+        return field, self.last(scalars).to(scalars.dtype)
+
+
+class WideBlock(nn.Module):
+    """A layer of ``cloud_channels`` on neighbourhoods, then ``depth`` blocks of ``width`` on whole clouds.
+
+    Work on edges is bound by memory; work at points is products of matrices, which are many times as fast.
+    """
+
+    def __init__(self, config: BITRConfig, first: bool) -> None:
+        super().__init__()
+        narrow = Rep.one_sided(config.max_degree, config.cloud_channels)
+        wide = Rep.one_sided(config.max_degree, config.width)
+        self.narrow = None if first else DegreeLinear(wide, narrow, tied=False)
+        self.near = transformer_layer(config, _input_rep(config) if first else narrow, narrow, sides=1)
+        self.widen = DegreeLinear(narrow, wide, tied=False)
+        self.whole = nn.ModuleList(WholeCloudBlock(wide) for _ in range(config.depth))
+
+    def forward(self, field: Field, edges: Edges, clouds: Clouds) -> Field:
+        near = self.widen(self.near(field if self.narrow is None else self.narrow(field), edges))
+        field = near if self.narrow is None else {d: values + near[d] for d, values in field.items()}
+        for block in self.whole:
+            field = block(field, clouds)
+        return field
+
+
+EXTRACTORS: dict[str, type[KeyPointNetwork]] = {"wide": WideKeyPoints, "paper": PaperKeyPoints}
+
+
+def select(
     cloud: Cloud, logits: Float[Tensor, "b n l"], field: Field, offset: Float[Tensor, "l c"] | None
 ) -> KeyPoints:
-    r"""X̃ = softmax(F⁰_X) X, and the features pooled by the same weights.
+    r"""X̃ = softmax(F⁰_X) X, eq. (10), and the features pooled by the same weights.
 
     With an offset w, :math:`\tilde x_k = \sum_u a_{ku} x_u + \sum_c w_{kc} \sum_u a_{ku} f_c(u)`, with
     :math:`f_c` the channels of degree 1. So both pieces can name a place that neither of them has.
@@ -111,7 +174,7 @@ def _select(
         return KeyPoints(points, pooled, field)
 
 
-def input_rep(config: BITRConfig) -> Rep:
+def _input_rep(config: BITRConfig) -> Rep:
     scalars = 1 + config.position_features + 3 * config.colors
     vectors = config.position_features + config.normals
     return Rep({(0, 0): scalars, (1, 0): int(vectors)})

@@ -11,7 +11,7 @@ from bitr.model.keypoints import KeyPoints
 
 
 def merge(x: KeyPoints, y: KeyPoints) -> tuple[Float[Tensor, "b l 6"], Field]:
-    r"""z_u = x̃_u ⊕ ỹ_u, with features made of what Φ_E says on both sides.
+    r"""z_u = x̃_u ⊕ ỹ_u, with features made of Φ_E's on both sides.
 
     Degree (p, 0): x's features, (0, q): y's, (p, q): their outer products channel by channel, (0, 0): sums
     and products, which a swap does not change. The offsets x̃_u − m(X̃), ỹ_u − m(Ỹ) are among the vectors, so

@@ -1,4 +1,4 @@
-"""Φ_P: from features to SE(3) (eq. Arun-proj)."""
+"""Φ_P: from features to SE(3), eq. (13)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NearestRotation = Callable[[Tensor, float], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Unprojected:
-    """What a pose is made of: r̂, and the two points that are put on each other; one, or of every key point.
+    """The parts of a pose: r̂, and the two points that are put on each other; one, or of every key point.
 
     Under motions of the clouds and under a swap they change as rotation and points do, so that they can be
     compared with the truth in place of the pose: r̂ with r_gt, and the reference's anchor with g_gt applied to
@@ -28,11 +28,13 @@ class Unprojected:
     source_anchor: Float[Tensor, "*b 3"]
     reference_anchor: Float[Tensor, "*b 3"]
 
-    def mean(self, keypoints: slice = slice(None)) -> Unprojected:
-        """Over the key points, or some of them."""
-        r_hat = self.r_hat[..., keypoints, :, :].mean(-3)
-        anchors = (part[..., keypoints, :].mean(-2) for part in (self.source_anchor, self.reference_anchor))
-        return Unprojected(r_hat, *anchors)
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.r_hat, self.source_anchor, self.reference_anchor
+
+    def mean(self) -> Unprojected:
+        """The mean over the key points."""
+        return Unprojected(self.r_hat.mean(-3), self.source_anchor.mean(-2), self.reference_anchor.mean(-2))
 
 
 def project(
@@ -43,7 +45,7 @@ def project(
 ) -> tuple[Rigid, Float64[Tensor, "b k"], Unprojected]:
     r"""r = SVD(r̂),  t = (m(Ỹ) + t_Y) − r (m(X̃) + t_X); with the singular gap of r̂ and the key points' votes.
 
-    One for each channel of the field: (b, k) poses and gaps, (b, k, l) votes.
+    Each channel of the field gives one: (b, k) poses and gaps, (b, k, l) votes.
 
     r̂ and the points m(X̃) + t_X, m(Ỹ) + t_Y that are put on each other are means of the votes. Double
     precision from here on: what remains is a handful of 3×3 operations.

@@ -59,7 +59,7 @@ def check_film(path: Path) -> None:
         found = path.suffix or "file without a suffix"
         raise InputError(f"{path}: a film cannot be a {found}, expected {FILM}")
     if find_spec("PIL") is None:
-        raise InputError(f'{path}: a GIF needs pillow, which is not installed: pip install "bitr[viz]"')
+        raise InputError(f'{path}: a GIF needs pillow, which is not installed: pip install -e ".[viz]"')
 
 
 def write_animation(path: Path, scene: Scene, *, force: bool) -> None:

@@ -73,7 +73,7 @@ def _new_figure(dpi: int) -> tuple[Any, Any]:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise InputError(
-            'pictures need matplotlib, which is not installed: pip install "bitr[viz]"'
+            'pictures need matplotlib, which is not installed: pip install -e ".[viz]"'
         ) from error
     figure = Figure(dpi=dpi, facecolor=BACKGROUND)
     return figure, FigureCanvasAgg(figure)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,18 @@ from bitr.data import AssemblyPair
 from bitr.evaluation import charts
 from bitr.evaluation.charts import spread
 from bitr.evaluation.method import Method, law_errors_on, law_row
-from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns
+from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns, ranked
 from bitr.files import whole_file
 from bitr.io import Geometry
-from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage
+from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage, show_pair
 from bitr.show.web import render_page
 
-COLUMNS = ("weight", "method", "from", "overlap", "seam", "confidence")
+COLUMNS = ("weight", "method", "from", "overlap", "seam", "contact", "confidence")
 """Columns of a table of hypotheses."""
 REPORT_HYPOTHESES = 5
 """Hypotheses in a report, unless more were asked for."""
-MOST_EXAMPLES = 25
+MOST_EXAMPLES, MOST_TRIED = 25, 3
+"""Pairs of an evaluation to look at, and those whose laws are tried: the best, the median and the worst."""
 MOST_POINTS = 150_000
 """Most points of all examples of an evaluation together: three megabytes."""
 MOST_ROWS = 5000
@@ -111,6 +112,41 @@ def render_evaluation(
     return render_page("evaluation.html", values, styles, ("report.js",))
 
 
+def write_evaluation(
+    path: Path,
+    report: Report,
+    title: str,
+    pairs_of: Callable[[int], Sequence[AssemblyPair]],
+    method_of: Callable[[int], Method] | None,
+    seed: int,
+    *,
+    force: bool,
+) -> None:
+    """Write the report of an evaluation, with pairs of its first row from the best to the worst.
+
+    ``pairs_of`` and ``method_of`` tell the pairs and the method of a sampling; without a method, there are no
+    law errors.
+    """
+    pairs = ranked(report.rows[0])
+    shown = spread(sum(pair.score.errors is not None for pair in pairs), MOST_EXAMPLES)
+    tried = {shown[index] for index in spread(len(shown), MOST_TRIED)}
+    samplings = {number: pairs_of(number) for number in {pairs[place].sampling for place in shown}}
+    examples = {}
+    for done, place in enumerate(shown):
+        log.info("the page: pair %d of %d", done + 1, len(shown))
+        found = pairs[place]
+        pair, pose = samplings[found.sampling][found.number], found.score.transformation
+        assert pose is not None  # only pairs with an answer are shown
+        facts = error_rows(found)
+        if method_of is not None and place in tried:
+            rng = np.random.default_rng([seed, found.sampling, found.number])
+            facts.append(law_row(law_errors_on(method_of(found.sampling), pair, pose, rng)))
+        examples[place] = Example(show_pair(pair, pose, found.name), facts)
+    with whole_file(path, force=force) as temporary:
+        text = render_evaluation(report, pairs, examples, title)
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
 def list_evidence(hypothesis: Hypothesis) -> tuple[str, ...]:
     """The cells of a hypothesis, in the order of ``COLUMNS``."""
     return (
@@ -119,6 +155,7 @@ def list_evidence(hypothesis: Hypothesis) -> tuple[str, ...]:
         hypothesis.origin,
         f"{hypothesis.evidence['overlap_larger']:.2f}",
         f"{hypothesis.evidence['seam']:.2f}",
+        f"{hypothesis.evidence['mate_larger']:.2f}",
         f"{hypothesis.confidence:.0%}",
     )
 

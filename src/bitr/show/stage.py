@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
+from bitr.data import AssemblyPair
+from bitr.data.poses import Pose, nearest_pose
 from bitr.errors import InputError
-from bitr.io import estimate_normals
+from bitr.io import as_points, estimate_normals
 from bitr.layers.neighbors import nearest_neighbors
 
 MOST_SHOWN = 20_000
 """Most points of a cloud on a page or in a picture; more would make a page heavy and add nothing to see."""
-NOT_A_ROTATION = 1e-3
-"""Largest entry of RᵀR − 1 that is accepted; poses from float32 weights stay below 1e-5."""
 NUM_NEIGHBORS = 16
 FAR, BESIDE = 2.0, 1.0
 """Distance from which the source is brought closer, and how close, in sums of the two radii."""
@@ -34,7 +34,7 @@ class Scene:
 
     source: Float64[np.ndarray, "n 3"]
     reference: Float64[np.ndarray, "m 3"]
-    transformation: Float64[np.ndarray, "4 4"]
+    transformation: Pose
     """``ref_from_src``: acts on column vectors and takes the source onto the reference."""
     source_keypoints: Float64[np.ndarray, "l 3"] | None = None
     reference_keypoints: Float64[np.ndarray, "l 3"] | None = None
@@ -47,8 +47,13 @@ class Scene:
             points = getattr(self, name)
             if points is not None and not (len(points) and np.isfinite(points).all()):
                 raise InputError(f"{name}: {len(points)} points, expected at least one, all of them finite")
-        if not _is_rigid(self.transformation):
-            raise InputError(f"transformation: expected a rigid motion, found {self.transformation.tolist()}")
+        nearest_pose(self.transformation, "transformation")  # raises if it is no rigid motion
+
+
+def show_pair(pair: AssemblyPair, ref_from_src: Pose, title: str = "", most: int = MOST_SHOWN) -> Scene:
+    """Make the scene of a pair as it was answered, with points of the surface where a side is a mesh."""
+    source, reference = (as_points(side, most, seed=0).points for side in (pair.source, pair.reference))
+    return Scene(source, reference, ref_from_src, title=title or pair.id)
 
 
 @dataclass(frozen=True)
@@ -126,16 +131,6 @@ def set_stage(scene: Scene, most: int = MOST_SHOWN) -> Stage:
 def quaternion_wxyz(rotation: Matrix) -> Float64[np.ndarray, " 4"]:
     """The unit quaternion of a rotation, with w ≥ 0."""
     return np.roll(Rotation.from_matrix(rotation).as_quat(canonical=True), 1)
-
-
-def _is_rigid(pose: Float64[np.ndarray, "4 4"]) -> bool:
-    rotation = pose[:3, :3]
-    return bool(
-        np.isfinite(pose).all()
-        and np.abs(rotation.T @ rotation - np.eye(3)).max() <= NOT_A_ROTATION
-        and np.linalg.det(rotation) > 0
-        and (pose[3] == [0, 0, 0, 1]).all()
-    )
 
 
 def _choose_points(

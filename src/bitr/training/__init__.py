@@ -1,8 +1,6 @@
 """Training: ``bitr train``, on one process or under torchrun."""
 
 from bitr.training.config import TrainConfig
-from bitr.training.kind import Kind
-from bitr.training.loop import TrainingError
-from bitr.training.start import train
+from bitr.training.train import Kind, TrainingError, train
 
 __all__ = ["Kind", "TrainConfig", "TrainingError", "train"]

@@ -1,4 +1,4 @@
-"""What a training run is: data, model, loss, optimiser and how it is run. Saved with everything it makes."""
+"""Settings of a training run: data, model, loss, optimiser and length. Saved with everything it makes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from bitr.model import BITRConfig
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which pairs, and how much of each the model sees."""
+    """The pairs, and how much of each the model sees."""
 
     name: str = "shapes"
     """A data set of ``bitr data list``, several of them joined by ``+``, which take turns, or the path of a
     folder or manifest of pairs."""
     stand_in: str = ""
-    """Taken where ``name`` is not there, and said so in every result; empty: stop instead."""
+    """Data set to take where ``name`` is not there, as every result then says; empty: stop instead."""
     root: str = ""
-    """Folder of data sets; empty: what BITR_DATA names."""
+    """Folder of data sets; empty: the one that BITR_DATA names."""
     points: int = 1024
-    """Most points of a cloud in training; both clouds are thinned alike, anew every time."""
+    """Maximum number of points of a cloud in training; both clouds are thinned alike, anew every time."""
     seen: int = 0
-    """Most points of a cloud once the model is trained, where validation says that more help; 0: as many."""
+    """Maximum number of points of a cloud for the trained model, where more help; 0: as in training."""
     noise: float = 0.0
     """Standard deviation of noise on training points, in units of the pair's size."""
     stretch: float = 0.0
@@ -34,45 +34,45 @@ class DataConfig:
     warp: float = 0.0
     """Training shapes are bent, twisted and swollen by smooth waves, whose slopes sum up to at most this."""
     mirror: bool = False
-    """Half of the training shapes are mirrored: where a mirror image is a shape of the same kind."""
+    """Half of the training shapes are mirrored, for kinds of shapes that contain their mirror images."""
     val_pairs: int = 100
-    """Most validation pairs."""
+    """Maximum number of validation pairs."""
     workers: int = 1
     """Processes that make pairs and search neighbours while the model learns; 0: none."""
 
     @property
     def points_used(self) -> int:
-        """Most points of a cloud that the trained model sees."""
+        """Maximum number of points of a cloud that the trained model sees."""
         return self.seen or self.points
 
 
 @dataclass(frozen=True)
 class LossConfig:
-    """How far the rotation is off, squared, ``translation_weight`` times that of the place, and terms that
-    tell key points, points and scores what the truth says of them. Lengths are over the pair's size.
+    """Squared error of the rotation, ``translation_weight`` times that of the place, and terms for key points
+    and points. Lengths are over the pair's size.
     """
 
     compare: Literal["likelihood", "unprojected", "pose"] = "likelihood"
-    """What is compared with the truth: the pose, as in the paper; r̂ and the anchors that it is made of, whose
-    gradient does not blow up where singular values come close; or the density that they are parameters of."""
+    """Quantity compared with the truth: the pose, as in the paper; r̂ and the anchors that it is made of, with
+    bounded gradients where singular values come close; or the density that they are parameters of."""
     translation: Literal["displacement", "paper"] = "displacement"
-    """Of poses: ``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
+    """Distance of poses: ``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
     translation_weight: float = 1.0
     keypoint_weight: float = 0.5
-    """Of how far apart the true pose leaves the k-th key points of both pieces, squared."""
+    """Weight of the squared distance that the true pose leaves between the k-th key points of both pieces."""
     contact_weight: float = 0.3
-    """Of the cross entropy of contact at each point."""
+    """Weight of the cross entropy of contact at each point."""
     vector_weight: float = 0.3
-    """Of the squared errors of the vectors at each point, to the other piece and to the centre."""
+    """Weight of the squared errors of the vectors at each point, to the other piece and to the centre."""
     temperature: tuple[float, float] = (1.0, 0.5)
-    """Of unprojected heads, at first and at last: the lower, the more the heads part."""
+    """Temperature of unprojected heads, at first and at last: the lower, the more the heads part."""
     spread_weight: float = 0.0
-    """Of the penalty on key points that come closer than ``spread_reach``."""
+    """Weight of the penalty on key points that come closer than ``spread_reach``."""
     spread_reach: float = 0.1
 
     @property
     def uses_all(self) -> bool:
-        """Whether every output of the model has a part in the loss."""
+        """True if every output of the model has a part in the loss."""
         return self.compare == "likelihood" and min(self.contact_weight, self.vector_weight) > 0
 
 
@@ -88,14 +88,14 @@ class OptimizerConfig:
     """Part of the rate that is left at the end."""
     weight_decay: float = 0.0
     clip: float = 1.0
-    """Greatest norm of the gradient; 0: no limit."""
+    """Maximum norm of the gradient; 0: no limit."""
     average: float = 0.998
-    """Decay of the running average of the weights, which is what is validated and kept; 0: none."""
+    """Decay of the running average of the weights, which is validated and kept; 0: none."""
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Length, precision and what is written how often."""
+    """Length, precision and how often files are written."""
 
     seed: int = 0
     steps: int = 4000
@@ -114,7 +114,7 @@ class RunConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     compile: bool = False
     init_from: str = ""
-    """Weights to start from: a name of shipped ones or a path. The model is then as they say."""
+    """Weights to start from: a name of shipped ones or a path. Their model is then trained."""
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,11 @@ class TrainConfig:
 
 
 PLAIN = LossConfig(compare="pose", keypoint_weight=0.0, contact_weight=0.0, vector_weight=0.0)
-"""Of the pose alone: what is validated, the same in all runs."""
+"""Loss of the pose alone, for validation: the same in all runs."""
 
 
 def config_file(name: str | os.PathLike[str]) -> Path:
-    """The TOML file of that path, or that comes with bitr under that name, as ``bunny``."""
+    """The TOML file at that path, or the one that comes with bitr under that name, as ``bunny``."""
     path = Path(name)
     if path.is_file():
         return path

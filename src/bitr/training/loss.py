@@ -1,24 +1,70 @@
-"""The loss (Sec. 5, training), and the errors that are shown beside it."""
+"""Model and loss as one module (Sec. 5, training), and the errors that are shown beside the loss."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bitr.groups import Cloud, Rigid
+from bitr.groups import Cloud, Rigid, rotation_angle
 from bitr.model import Solution
 from bitr.model.dense import Dense
-from bitr.model.distribution import log_density
-from bitr.model.modes import CONCENTRATION, Heads
+from bitr.model.distribution import CONCENTRATION, Heads, log_density
 from bitr.model.projection import Unprojected
 from bitr.training.config import LossConfig
+from bitr.training.stream import Batch
 
 NEAR = 0.2
 """Distance at which a point counts as in contact by 1/e, in units of the pair's size."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Loss, Δr in degrees, displacement over the pair's size and Δr of the nearest head of each pair."""
+
+    loss: Float[Tensor, " b"]
+    rotation_deg: Float[Tensor, " b"]
+    displacement: Float[Tensor, " b"]
+    nearest_deg: Float[Tensor, " b"]
+
+    def table(self) -> Float[Tensor, "b 4"]:
+        return torch.stack([self.loss, self.rotation_deg, self.displacement, self.nearest_deg], dim=1)
+
+
+class Objective(nn.Module):
+    """Model and loss as one module, so that data-parallel training wraps both.
+
+    The model has ``solve(source, reference) -> Solution``.
+    """
+
+    def __init__(self, model: nn.Module, config: LossConfig) -> None:
+        super().__init__()
+        self.model, self.config = model, config
+
+    def forward(self, batch: Batch, done: float | Tensor = 1.0) -> Errors:
+        """The losses, to be differentiated, and the errors, which are not.
+
+        ``done`` is the part of the run that is over; a compiled run takes it as a tensor.
+        """
+        solve: Callable[[Cloud, Cloud], Solution] = self.model.solve  # type: ignore[assignment]
+        solution = solve(batch.source, batch.reference)
+        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config, done)
+        with torch.no_grad():
+            pose, turn = solution.pose, batch.truth.rotation
+            angle = _degrees(pose.rotation, turn)
+            away = square_displacement(pose, batch.truth, batch.source, batch.reference).sqrt()
+            heads = solution.heads
+            nearest = angle if heads is None else _degrees(heads.pose.rotation, turn[:, None]).amin(1)
+        return Errors(loss, angle, away, nearest)
+
+
+def _degrees(rotation: Float[Tensor, "*b 3 3"], truth: Float[Tensor, "*t 3 3"]) -> Float[Tensor, "*b"]:
+    return rotation_angle(rotation.mT @ truth) * (180 / math.pi)
 
 
 def pose_loss(
@@ -29,16 +75,17 @@ def pose_loss(
     config: LossConfig,
     done: float | Tensor = 1.0,
 ) -> Float[Tensor, " b"]:
-    r"""Of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the other terms that have a weight.
+    r"""Loss of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the other terms that have a weight.
 
     Unless d is the paper's :math:`\|t - t_{gt}\|`, the loss does not change when the pieces are moved,
     swapped or scaled. So no rotated, moved or swapped copies of the pairs are needed: they would give the
     same loss and the same gradient. ``done`` is the part of the run that is over.
 
-    By default r is r̂ before its projection, and d is how far apart the true pose leaves the two anchors, in
-    units of the pair's size. Where r̂ is a rotation that is the paper's first term. It is least squares: the
-    gradient is linear in r̂, while that of the projection grows without bound as singular values come close
-    or r̂ becomes small. The best r̂ is the mean of what is possible, and short where much is.
+    With ``compare = "unprojected"`` r is r̂ before its projection, and d is how far apart the true pose leaves
+    the two anchors, in units of the pair's size. Where r̂ is a rotation that is the paper's first term. It is
+    least squares: the gradient is linear in r̂, while that of the projection grows without bound as singular
+    values come close or r̂ becomes small. The best r̂ is the mean of the possible ones, and short where they
+    are many.
     """
     unit = pair_size(source, reference)
     parts = solution.unprojected if config.compare != "pose" else None
@@ -50,15 +97,15 @@ def pose_loss(
         loss = _unprojected_loss(parts, truth, unit, config)
     else:
         loss = _projected_loss(solution.pose, truth, source, reference, config)
-    if config.keypoint_weight and solution.source_keypoints.shape[1]:
-        apart = truth.act(solution.source_keypoints) - solution.reference_keypoints
+    keypoints = (solution.source_keypoints, solution.reference_keypoints)
+    if config.keypoint_weight and keypoints[0].shape[1]:
+        apart = truth.act(keypoints[0]) - keypoints[1]
         loss = loss + config.keypoint_weight * apart.square().sum(-1).mean(1) / unit.square()
     if (config.contact_weight or config.vector_weight) and solution.source_dense is not None:
         loss = loss + dense_loss(solution, truth, source, reference, config)
     if config.spread_weight:
-        crowded = crowding(solution.source_keypoints / unit[:, None, None], config.spread_reach)
-        crowded = crowded + crowding(solution.reference_keypoints / unit[:, None, None], config.spread_reach)
-        loss = loss + config.spread_weight * crowded
+        x, y = (crowding(each / unit[:, None, None], config.spread_reach) for each in keypoints)
+        loss = loss + config.spread_weight * (x + y)
     return loss
 
 
@@ -91,25 +138,21 @@ def _heads_loss(
     """
     of_each = Rigid(truth.rotation[:, None], truth.translation[:, None])
     each = _unprojected_loss(heads.votes.mean(), of_each, unit[:, None], config)
-    temperature = _temperature(config, done)
+    first, last = config.temperature
+    temperature = first * (last / first) ** done
     return -temperature * (heads.log_weight - each / temperature).logsumexp(1)
 
 
 def _negative_log_likelihood(heads: Heads, truth: Rigid, unit: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
-    """Of the truth under the model's density; in a unit in which r̂ has a gradient as large as elsewhere."""
+    """Minus the log-density of the truth, in a unit that gives r̂ as large a gradient as the other losses."""
     each = log_density(heads, truth, unit)
     return -(2 / CONCENTRATION) * (heads.log_weight.to(each.dtype) + each).logsumexp(1)
-
-
-def _temperature(config: LossConfig, done: float | Tensor) -> float | Tensor:
-    first, last = config.temperature
-    return first * (last / first) ** done
 
 
 def dense_loss(
     solution: Solution, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
 ) -> Float[Tensor, " b"]:
-    """What the points of both pieces say, against the truth; each piece counts the same."""
+    """Errors of contacts and vectors at the points of both pieces; each piece counts the same."""
     assert solution.source_dense is not None
     assert solution.reference_dense is not None
     unit = pair_size(source, reference)
@@ -127,7 +170,7 @@ def dense_loss(
 
 
 def dense_labels(source: Cloud, reference: Cloud, truth: Rigid) -> tuple[Dense, Dense]:
-    """What the truth says at each point; ``contact`` is a probability here, e^-(d/δ)² of the distance d."""
+    """The truth at each point; ``contact`` is a probability here, e^-(d/δ)² of the distance d."""
     near = NEAR * pair_size(source, reference)[:, None]
     moved = truth.act(source.points)
     distance = torch.cdist(moved.float(), reference.points.float())
@@ -138,16 +181,17 @@ def dense_labels(source: Cloud, reference: Cloud, truth: Rigid) -> tuple[Dense, 
     numbers = [_count(cloud) for cloud in (source, reference)]
     center = _centroid(replace(source, points=moved)) * numbers[0] + _centroid(reference) * numbers[1]
     center = center / (numbers[0] + numbers[1])
-    labels = []
-    back = (truth.rotation, torch.eye(3).to(truth.rotation))  # row vectors: v @ r is rᵀ v
-    for side, (own, other, turn) in enumerate(
-        ((moved, reference.points, back[0]), (reference.points, moved, back[1]))
-    ):
-        rows = distance.argmin(2 - side)
+
+    def label(own: Tensor, other: Tensor, rows: Tensor, turn: Tensor) -> Dense:
         to_other = other.gather(1, rows[..., None].expand(-1, -1, 3)) - own
         contact = torch.exp(-(to_other.square().sum(-1) / near.square()))
-        labels.append(Dense(contact, to_other @ turn, (center - own) @ turn))
-    return labels[0], labels[1]
+        return Dense(contact, to_other @ turn, (center - own) @ turn)
+
+    still = torch.eye(3).to(truth.rotation)
+    return (
+        label(moved, reference.points, distance.argmin(2), truth.rotation),  # row vectors: v @ r is rᵀ v
+        label(reference.points, moved, distance.argmin(1), still),
+    )
 
 
 def _count(cloud: Cloud) -> Float[Tensor, "b 1 1"] | float:
@@ -157,28 +201,27 @@ def _count(cloud: Cloud) -> Float[Tensor, "b 1 1"] | float:
 
 
 def square_displacement(pose: Rigid, truth: Rigid, source: Cloud, reference: Cloud) -> Float[Tensor, " b"]:
-    r"""How far the pieces are from their places, squared and in units of the pair's size s:
+    r"""Squared distance of the pieces from their places, in units of the pair's size s:
 
     :math:`(\|g\,m(X) - g_{gt}\,m(X)\|^2 + \|g^{-1} m(Y) - g_{gt}^{-1} m(Y)\|^2) / 2 s^2`.
     """
     x, y = _centroid(source), _centroid(reference)
-    off = [pose.act(x) - truth.act(x), pose.inverse().act(y) - truth.inverse().act(y)]
-    return sum((o.square().sum((1, 2)) for o in off), torch.zeros(())) / (
-        2 * pair_size(source, reference) ** 2
-    )
+    off_x = (pose.act(x) - truth.act(x)).square().sum((1, 2))
+    off_y = (pose.inverse().act(y) - truth.inverse().act(y)).square().sum((1, 2))
+    return (off_x + off_y) / (2 * pair_size(source, reference) ** 2)
 
 
 def pair_size(source: Cloud, reference: Cloud) -> Float[Tensor, " b"]:
     """Root mean square distance of the points of both clouds from their own centroids, both alike."""
-    squares = [
+    x, y = (
         _mean((cloud.points - _centroid(cloud)).square().sum(-1, keepdim=True), cloud)[:, 0, 0]
         for cloud in (source, reference)
-    ]
-    return ((squares[0] + squares[1]) / 2).sqrt()
+    )
+    return ((x + y) / 2).sqrt()
 
 
 def crowding(keypoints: Float[Tensor, "b l 3"], reach: float) -> Float[Tensor, " b"]:
-    """Mean over pairs of key points of how much closer than ``reach`` they are.
+    """How much closer than ``reach`` two key points are, as a mean over all twos of them.
 
     The authors' term up to a constant, with the length of the difference in place of the sum of its
     coordinates, which would change when the cloud turns.

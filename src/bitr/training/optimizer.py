@@ -1,37 +1,95 @@
-"""Optimisers, learning rate and the running average of the weights."""
+"""One training step: the loss's gradient, the optimisers, their rate and the average of the weights."""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
-from bitr.training.config import OptimizerConfig
+from bitr.training.checkpoint import Parts
+from bitr.training.config import PLAIN, OptimizerConfig, TrainConfig
+from bitr.training.distributed import Group
+from bitr.training.loss import Objective
+from bitr.training.stream import Batch
 
 SIDE = 8
-"""Rows and columns that a matrix has at least, for Muon."""
+"""Minimum number of rows and columns of a matrix for Muon."""
 FASTER = 2.0
 """Muon's rate over Adam's, when a step of both has the same size."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The outcome of a step."""
+
+    means: Float[Tensor, " 4"]
+    """Loss, Δr, displacement and Δr of the nearest head over the global batch."""
+    gradient_norm: float
+    taken: bool
+    stop: bool
+    """True if some process was asked to stop."""
+
+
+class Trainer:
+    """Model, average and optimisers, and the step that moves them; the same on one process and on many."""
+
+    def __init__(self, config: TrainConfig, model: nn.Module, group: Group) -> None:
+        self.config, self.group = config, group
+        model = model.to(group.device).train()
+        self.parameters = list(model.parameters())
+        optimizers = make_optimizers(self.parameters, config.optimizer)
+        self.parts = Parts(model, copy.deepcopy(model).eval(), optimizers)
+        objective = Objective(model, config.loss)
+        if config.run.compile:
+            objective.compile()
+        self.objective = group.parallel(objective, config.loss.uses_all)
+        self.averaged = Objective(self.parts.average, PLAIN)
+
+    def step(self, batch: Batch, number: int, stop: bool) -> Step:
+        """One step on the global batch, of which ``batch`` is this process's share.
+
+        The gradient is that of the mean over the global batch, however many processes share it. A step whose
+        loss or gradient is not finite changes nothing.
+        """
+        run, parts, device = self.config.run, self.parts, self.group.device
+        for group in (group for each in parts.optimizers for group in each.param_groups):
+            group["lr"] = group["times"] * rate_at(number, run.steps, self.config.optimizer)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=run.precision == "bfloat16"):
+            errors = self.objective(batch, torch.tensor(number / run.steps))
+        parts.model.zero_grad()
+        (errors.loss.sum() * (self.group.world / run.batch)).backward()  # processes are averaged over
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.optimizer.clip or math.inf)
+        sums = self.group.sum(torch.cat([errors.table().detach().sum(0), norm.new_tensor([float(stop)])]))
+        taken = bool(norm.isfinite() and sums.isfinite().all())
+        if taken:
+            for optimizer in parts.optimizers:
+                optimizer.step()
+            update_average(parts.average, parts.model, number, self.config.optimizer.average)
+        return Step(sums[:4].cpu() / run.batch, float(norm), taken, bool(sums[4] > 0))
 
 
 def make_optimizers(
     parameters: Iterable[nn.Parameter], config: OptimizerConfig
 ) -> tuple[torch.optim.Optimizer, ...]:
-    """Each with its share of the parameters; ``times`` of a group is its rate over the config's.
+    """Optimisers, each with its share of the parameters; ``times`` of a group is its rate over the config's.
 
-    Muon moves a matrix equally far in all its directions, also in those of small gradients, and is for
-    matrices only: what else there is, biases and the weights of radial functions, is left to AdamW.
+    Muon moves a matrix equally far in all its directions, also in those of small gradients. It takes matrices
+    only; AdamW takes the rest: biases and the weights of radial functions.
     """
-    of_muon: list[nn.Parameter] = []
+    matrices: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for each in parameters:
-        (of_muon if config.name == "muon" and _is_matrix(each) else others).append(each)
+        is_matrix = each.ndim == 2 and min(each.shape) >= SIDE
+        (matrices if config.name == "muon" and is_matrix else others).append(each)
     rate, decay = config.rate, config.weight_decay
     made: list[torch.optim.Optimizer] = []
-    if of_muon:
-        group = {"params": of_muon, "times": FASTER}
+    if matrices:
+        group = {"params": matrices, "times": FASTER}
         made.append(torch.optim.Muon([group], rate, decay, adjust_lr_fn="match_rms_adamw"))
     if others:
         kind = torch.optim.Adam if config.name == "adam" else torch.optim.AdamW
@@ -39,12 +97,8 @@ def make_optimizers(
     return tuple(made)
 
 
-def _is_matrix(parameter: nn.Parameter) -> bool:
-    return parameter.ndim == 2 and min(parameter.shape) >= SIDE
-
-
 def rate_at(step: int, steps: int, config: OptimizerConfig) -> float:
-    """The learning rate of a step, counted from 0: a straight rise, then half a cosine down to a rest."""
+    """Learning rate of a step, counted from 0: a straight rise, then half a cosine down to a rest."""
     rise = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
     wave = (1 + math.cos(math.pi * step / steps)) / 2
     return config.rate * rise * (config.final + (1 - config.final) * wave)
@@ -52,6 +106,6 @@ def rate_at(step: int, steps: int, config: OptimizerConfig) -> float:
 
 @torch.no_grad()
 def update_average(average: nn.Module, model: nn.Module, step: int, decay: float) -> None:
-    """Moves the average towards the model: by much at first, where what it has seen is worth little."""
+    """Moves the average towards the model: by much at first, when it has seen little."""
     keep = min(decay, (1 + step) / (10 + step)) if decay else 0.0
     torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 1 - keep)

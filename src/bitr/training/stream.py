@@ -1,34 +1,138 @@
-"""The endless row of training pairs: a pure function of seed and place, whoever computes it."""
+"""Training pairs: where they come from, the endless row of them, and the batches that the model sees.
+
+Each pair is a pure function of the seed and its number, whoever computes it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from importlib.resources import files
+from math import ceil
 from operator import itemgetter
+from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from bitr.data import AssemblyPair
-from bitr.data.transforms import apply_warp, both, deform, random_stretch, random_warp
+from bitr.data import AssemblyPair, data_root, dataset, info, is_name
+from bitr.data.own import listed_pairs
+from bitr.data.pair import reseed
+from bitr.data.piece import Piece, with_features
+from bitr.data.registry import PLUS
+from bitr.data.transforms import apply_warp, both, deform, jitter, random_stretch, random_warp, thin
 from bitr.errors import InputError
+from bitr.groups import Cloud, Rigid
+from bitr.io import Geometry
+from bitr.layers import nearest_neighbors
 from bitr.model import BITRConfig
 from bitr.training.config import DataConfig, TrainConfig
-from bitr.training.samples import Batch, collate, sample
-from bitr.training.signals import in_own_group
-from bitr.training.source import Source, reseeded
 
+HELD_OUT = 0.2
+"""Part of the training pairs that validates where a data set has no validation split of its own."""
 EPOCHS = 2**32
-"""More than a run can have: seeds of different runs then share no epoch."""
+"""More epochs than a run can have: seeds of different runs then share no epoch."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Pairs by name, so that worker processes open them for themselves."""
+
+    name: str
+    root: str
+    split: str
+    rows: tuple[int, ...] | None
+    """Rows of the split; None: all."""
+
+    def open(self, seed: int) -> Sequence[AssemblyPair]:
+        return dataset(self.name, self.split, self.root or None, seed)
+
+    def __len__(self) -> int:
+        return len(self.open(0)) if self.rows is None else len(self.rows)
+
+    def row(self, i: int) -> int:
+        """The place in the split of pair i."""
+        return i if self.rows is None else self.rows[i]
+
+
+def sources(config: DataConfig) -> tuple[Source, Source, str]:
+    """The pairs to train with, the pairs to validate with, and the data set's name in reports.
+
+    The test split is never opened. Without a validation split a fifth of the pairs is held out, chosen by the
+    hash of their ids. A folder of pairs that name no split is all for training.
+    """
+    name, label = config.name, config.name
+    if config.stand_in and is_name(name) and not info(name).present(data_root(config.root or None)):
+        name, label = config.stand_in, f"{config.stand_in} (stand-in for {name})"
+    train, val = _splits(name)
+    if val is not None:
+        return Source(name, config.root, train, None), Source(name, config.root, val, None), label
+    ids = _ids(Source(name, config.root, train, None))
+    if len(ids) < 2:
+        raise InputError(f"{name}: {len(ids)} pair to train with, expected at least 2: one is held out")
+    order = sorted(range(len(ids)), key=lambda i: hashlib.sha256(ids[i].encode()).digest())
+    out = ceil(HELD_OUT * len(ids))
+    held, rest = (tuple(sorted(part)) for part in (order[:out], order[out:]))
+    return Source(name, config.root, train, rest), Source(name, config.root, train, held), label
+
+
+def _splits(name: str) -> tuple[str, str | None]:
+    """The splits to train with and to validate with, if there is one."""
+    if is_name(name):
+        return "train", "val" if "val" in info(name).splits else None
+    if not Path(name).exists():
+        info(name)  # raises, with the names there are
+    said = {pair.split for pair in listed_pairs(Path(name))}
+    if said == {None}:
+        return "test", None  # the split that pairs without one belong to
+    return "train", "val" if "val" in said else None
+
+
+def _ids(source: Source) -> list[str]:
+    if is_name(source.name):
+        ids = [pair.id for pair in source.open(0)]
+    else:
+        pairs = listed_pairs(Path(source.name))
+        ids = [pair.id for pair in pairs if (pair.split or "test") == source.split]
+    return ids if source.rows is None else [ids[row] for row in source.rows]
+
+
+def split_record(train: Source, val: Source, val_ids: Sequence[str], label: str) -> dict[str, object]:
+    """The training pairs and the held-out pairs, with a hash: kept beside the checkpoints.
+
+    A user's pairs are listed. A data set's own pairs are given by split, number, and the hash of the frozen
+    file that assigns its shapes to the splits, where it has one.
+    """
+    is_listed = not is_name(train.name) or train.rows is not None
+    content: dict[str, object] = {
+        "data": label,
+        "train": {"split": train.split, "pairs": len(train), "ids": _ids(train) if is_listed else None},
+        "val": {"split": val.split, "ids": list(val_ids)},
+        "assigned_by": _frozen_hash(train.name),
+    }
+    text = json.dumps(content, sort_keys=True)
+    return {**content, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _frozen_hash(name: str) -> str | None:
+    names = dict.fromkeys(part.partition(":")[0] for part in name.split(PLUS))
+    found = [files("bitr.data").joinpath("splits", f"{each}.json") for each in names]
+    content = [file.read_bytes() for file in found if file.is_file()]
+    return hashlib.sha256(b"".join(content)).hexdigest() if content else None
 
 
 @dataclass
 class Stream(Dataset[AssemblyPair]):
     """Pair number s of a run: epoch s // n, in an order of its own for each epoch, sampled anew each time.
 
-    Nothing but the number decides what it is: not the worker, nor what was asked for before. So a run can go
-    on anywhere, with any number of workers and processes.
+    Nothing but the number decides the pair: not the worker, nor earlier requests. So a run can go on
+    anywhere, with any number of workers and processes.
     """
 
     source: Source
@@ -57,16 +161,16 @@ class Stream(Dataset[AssemblyPair]):
         return sample(pair, self.data.points, self.data.noise, self.model, rng)
 
     def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:
-        """One batch, or what is wrong with it: raised in a worker, it would arrive with a traceback in it."""
+        """One batch, or its error: raised in a worker, it would arrive with a traceback in it."""
         try:
             return [collate([self[number] for number in numbers], self.model.num_neighbors)]
         except InputError as error:
             return [error]
 
     def _pairs(self, seed: int) -> Sequence[AssemblyPair]:
-        """Opened once in each process, and sampled anew for each epoch."""
+        """The pairs, opened once in each process and sampled anew for each epoch."""
         if self._opened is None or self._opened[0] != seed:
-            pairs = self.source.open(seed) if self._opened is None else reseeded(self._opened[1], seed)
+            pairs = self.source.open(seed) if self._opened is None else reseed(self._opened[1], seed)
             self._opened = (seed, pairs)
         return self._opened[1]
 
@@ -105,10 +209,92 @@ def batches(stream: Stream, numbers: Numbers, workers: int) -> Iterator[Batch]:
         # a copy of a process that already computes in threads may hang in them
         multiprocessing_context="spawn" if workers else None,
         prefetch_factor=4 if workers else None,
-        worker_init_fn=in_own_group,
+        worker_init_fn=_leave_group,
         generator=torch.Generator(),  # leaves the run's own random state as it is
     )
     for batch in loader:
         if isinstance(batch, InputError):
             raise batch
         yield batch
+
+
+def _leave_group(worker: int) -> None:
+    """A notice to the run's process group does not reach its workers: the current step needs them."""
+    if hasattr(os, "setpgrp"):  # Windows has no groups of processes
+        os.setpgrp()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs side by side, filled up to the same number of points."""
+
+    source: Cloud
+    reference: Cloud
+    truth: Rigid
+    ids: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def to(self, device: torch.device) -> Batch:
+        def move(cloud: Cloud) -> Cloud:
+            parts = {each.name: getattr(cloud, each.name) for each in fields(Cloud)}
+            there = {k: v.to(device, non_blocking=True) for k, v in parts.items() if v is not None}
+            return Cloud(**there)
+
+        return Batch(move(self.source), move(self.reference), self.truth.to(device), self.ids)
+
+
+def sample(
+    pair: AssemblyPair, points: int, noise: float, model: BITRConfig, rng: np.random.Generator
+) -> AssemblyPair:
+    """The pair as the model sees it: at most ``points`` points a piece, with the features it was made for.
+
+    Both pieces are thinned alike; noise is in units of the pair's size.
+    """
+    seen = thin(pair, points, rng)
+    if noise:
+        size = float(np.sqrt(np.mean([g.points.var(0).sum() for g in (seen.source, seen.reference)])))
+        seen = both(seen, lambda side: jitter(side, noise * size, rng))
+
+    def piece(whole: Geometry, few: Geometry) -> Piece:
+        """Normals are estimated from all points there are."""
+        return Piece(whole if whole.faces is None else few, few)
+
+    x, y = piece(pair.source, seen.source), piece(pair.reference, seen.reference)
+    source, reference = with_features(x, y, model)
+    return replace(seen, source=source, reference=reference)
+
+
+def collate(pairs: Sequence[AssemblyPair], neighbors: int | None = None) -> Batch:
+    """The pairs as one batch; padding is masked where the sizes differ.
+
+    With ``neighbors`` so many neighbours of each point are searched here, and not by the model.
+    """
+    poses = torch.from_numpy(np.stack([pair.ref_from_src for pair in pairs]))
+    source = _cloud([pair.source for pair in pairs], neighbors)
+    reference = _cloud([pair.reference for pair in pairs], neighbors)
+    return Batch(source, reference, Rigid.from_matrix(poses), tuple(pair.id for pair in pairs))
+
+
+def _cloud(geometries: Sequence[Geometry], neighbors: int | None) -> Cloud:
+    sizes = [len(geometry.points) for geometry in geometries]
+    most = max(sizes)
+    mask = None if min(sizes) == most else torch.arange(most) < torch.tensor(sizes)[:, None]
+    normals = [geometry.normals for geometry in geometries if geometry.normals is not None]
+    colors = [geometry.colors for geometry in geometries if geometry.colors is not None]
+    points = _pad([geometry.points for geometry in geometries], most)
+    return Cloud(
+        points,
+        _pad(normals, most) if normals else None,
+        _pad(colors, most) if colors else None,
+        mask,
+        None if neighbors is None else nearest_neighbors(points, neighbors, mask)[0],
+    )
+
+
+def _pad(rows: Sequence[Float64[np.ndarray, "_ 3"]], most: int) -> Float[Tensor, "b n 3"]:
+    out = torch.zeros(len(rows), most, 3, dtype=torch.float64)
+    for place, values in zip(out, rows, strict=True):
+        place[: len(values)] = torch.from_numpy(values)
+    return out

@@ -20,8 +20,8 @@ from bitr.data.generated import ShapeCache, ShapesConfig, shapes
 from bitr.data.generated.fracture import FIRST, cache_folder
 from bitr.errors import InputError
 from bitr.io import Geometry, write
+from tests.assembly.solids import box
 from tests.data.cases import shape
-from tests.refine.contact.solids import box
 
 CLEAN = ShapesConfig(points=800, noise=0.0, unevenness=0.0, solids=6)
 ONLY = {"fracture": (1.0, 0.0, 0.0), "cut": (0.0, 1.0, 0.0), "crop": (0.0, 0.0, 1.0)}

@@ -129,5 +129,5 @@ def test_an_open_surface_is_no_solid():
 
 def test_without_manifold3d_the_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "manifold3d", None)
-    with pytest.raises(InputError, match=r'pip install "bitr\[data\]"'):
+    with pytest.raises(InputError, match=r'pip install -e "\.\[data\]"'):
         random_solid(np.random.default_rng(0))

@@ -71,7 +71,7 @@ def test_stored_pairs_need_no_simulator(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pybullet", None)
     assert np.array_equal(sim_pairs("bowl-placing", "val", n=1)[0].source.points, pair.source.points)
     assert scene_of(pair.id).id == pair.id
-    with pytest.raises(InputError, match=r'^simulated scenes need pybullet: pip install "bitr\[sim\]"$'):
+    with pytest.raises(InputError, match=r'^simulated scenes need pybullet: pip install -e "\.\[sim\]"$'):
         scene_of("bowl-placing/val/1/0")
 
 

@@ -8,7 +8,7 @@ from bitr.data.pair import Pairs
 from bitr.errors import InputError
 from bitr.evaluation.reproduce import plan
 from bitr.evaluation.reproduce.plan import Budget, Pace, fit_steps, measure_pace
-from bitr.training.source import Source
+from bitr.training.stream import Source
 from tests.training.cases import config, pair, write_folder
 
 

@@ -338,6 +338,7 @@ def test_nothing_of_all_this_was_an_error(tab):
     assert tab.errors == []
 
 
+@pytest.mark.slow
 def test_a_click_on_a_picture_opens_its_pair(results, tmp_path):
     network = Network.of("default")
     with (
@@ -367,6 +368,7 @@ def test_a_click_on_a_picture_opens_its_pair(results, tmp_path):
         assert tab.errors == []
 
 
+@pytest.mark.slow
 def test_the_pictures_of_the_readme_show_the_clouds(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["screenshots", "--out", str(tmp_path)])
     screenshots.main()

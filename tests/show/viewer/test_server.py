@@ -224,7 +224,7 @@ def test_bad_usage_is_told_in_one_line(given, message, capsys):
 def test_without_viser_the_extra_is_named(monkeypatch, capsys):
     monkeypatch.setattr(view, "find_spec", lambda _: None)
     assert main(["view"]) == 2
-    assert 'pip install "bitr[viz]"' in capsys.readouterr().err
+    assert 'pip install -e ".[viz]"' in capsys.readouterr().err
 
 
 def serve(*given):

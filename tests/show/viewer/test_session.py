@@ -12,7 +12,7 @@ from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.show.stage import quaternion_wxyz
 from bitr.show.viewer import session as session_module
-from bitr.show.viewer.scene import lay_out
+from bitr.show.viewer.scene import frame_points, lay_out
 from bitr.show.viewer.session import Changes, Piece, Session, Solver
 from tests.show.cases import POINTS, demo_pair, few_points, place, problem, session
 
@@ -30,6 +30,7 @@ def numbers():
     return np.random.default_rng(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["model", "auto"])
 def test_the_answer_moves_with_both_pieces(network, numbers, method):
     solver, start = Solver(network), session(numbers, method)
@@ -203,7 +204,7 @@ def test_the_framing_holds_every_point():
     found = lay_out(problem(), np.eye(4))
     points = np.random.default_rng(0).normal(size=(500, 3))
     for fov, aspect in ((0.65, 1.5), (1.2, 0.4)):
-        view = found.frame_points(points)(fov, aspect)
+        view = frame_points(points, found.view)(fov, aspect)
         right, up, back = np.cross(view.up, towards := _unit(view.position - view.look_at)), view.up, towards
         seen = (points - view.position) @ np.stack([right, up, -back]).T
         height = np.tan(fov / 2) * seen[:, 2]
@@ -228,6 +229,7 @@ def _unit(vector):
     return vector / np.linalg.norm(vector)
 
 
+@pytest.mark.slow
 def test_a_symmetric_piece_gives_several_hypotheses_and_says_why(network, numbers):
     """A square plate looks the same four times over."""
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 12)] * 2, [0.0, 0.1]), -1).reshape(-1, 3)

@@ -77,6 +77,10 @@ class ShapesConfig:
     solids: int = 1024
     """Number of training shapes; each is made once and stored."""
 
+    @property
+    def is_only_broken(self) -> bool:
+        return self.mix[1] + self.mix[2] == 0
+
     def __post_init__(self) -> None:
         low, high = self.pieces
         rules = {
@@ -138,16 +142,12 @@ def _make(
 # pairs from a broken solid: which part of its surface either side sees, and with what faults
 
 
-def draw(given: Fracture, config: ShapesConfig, id: str, rng: np.random.Generator) -> AssemblyPair:
-    """A random pair, each side moved on its own; its kind is the last word of its id."""
-    kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
-    return draw_kind(given, kind, config, id, rng)
-
-
-def draw_kind(
-    given: Fracture, kind: str, config: ShapesConfig, id: str, rng: np.random.Generator
+def draw(
+    given: Fracture, config: ShapesConfig, id: str, rng: np.random.Generator, kind: str | None = None
 ) -> AssemblyPair:
-    """A random pair of one kind."""
+    """A random pair, each side moved on its own; its kind is the last word of its id."""
+    if kind is None:
+        kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
     source, reference = (_add_faults(side, config, rng) for side in DRAW[kind](given, config, rng))
     return move_randomly(assembled(source, reference, f"{id}/{kind}"), rng)
 
@@ -236,7 +236,7 @@ def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.rand
     """Cuts and crops in turn. Meshes need not be solids, so that none is broken."""
     turn, number = divmod(i, len(meshes))
     name, mesh = meshes[number]
-    return draw_kind(mesh, ("cut", "crop")[turn % 2], ShapesConfig(), f"{name}/{turn}", rng)
+    return draw(mesh, ShapesConfig(), f"{name}/{turn}", rng, ("cut", "crop")[turn % 2])
 
 
 def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
@@ -263,8 +263,8 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     if option not in MIXES:
         raise InputError(f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
     config, words = MIXES[option]
-    title = f"generated objects, {words}"
-    return replace(base, name=f"shapes:{option}", title=title, open=partial(shapes, config=config))
+    opened = partial(shapes, config=config)
+    return replace(base, name=f"shapes:{option}", title=f"generated objects, {words}", open=opened)
 
 
 OPEN = {"shapes": shapes}

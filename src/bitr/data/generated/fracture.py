@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from bitr.data.generated.kernel import Fractal, Solid, frame_about, solid, vertices_of
 from bitr.data.generated.solids import random_solid
-from bitr.data.storage import cache_home, cached, recipe_key
+from bitr.data.storage import cache_home, load_or_make, recipe_key
 from bitr.errors import InputError
 from bitr.io import Geometry, area_vectors, sample_surface
 
@@ -120,16 +120,16 @@ class ShapeCache:
 
     def get(self, seed: int) -> Fracture:
         """The broken solid of a seed."""
-        return stored_fracture(self.path(seed), lambda: broken_solid(seed, self.pieces))
+        return load_fracture(self.path(seed), lambda: broken_solid(seed, self.pieces))
 
     def path(self, seed: int) -> Path:
         """Its file, in a folder for the recipe and its settings."""
         return self.folder / f"{fracture_key()}-{self.pieces[0]}-{self.pieces[1]}" / f"{seed}.shape"
 
 
-def stored_fracture(path: Path, make: Callable[[], Fracture]) -> Fracture:
+def load_fracture(path: Path, make: Callable[[], Fracture]) -> Fracture:
     """Read a fracture; make and store it if the file is missing or damaged."""
-    return Fracture(**cached(path, lambda: asdict(make())))
+    return Fracture(**load_or_make(path, lambda: asdict(make())))
 
 
 def fracture_key() -> str:

@@ -39,7 +39,7 @@ def kernel() -> Any:
         return import_module("manifold3d")
     except ImportError as error:
         raise InputError(
-            'making shapes needs manifold3d, which is not installed: pip install "bitr[data]"'
+            'making shapes needs manifold3d, which is not installed: pip install -e ".[data]"'
         ) from error
 
 
@@ -137,9 +137,7 @@ def from_rings(rings: Float64[np.ndarray, "m s 3"]) -> Solid:
 
 
 def revolve(
-    radius: Float64[np.ndarray, " m"],
-    height: Float64[np.ndarray, " m"],
-    section: Float64[np.ndarray, "s 2"],
+    radius: Float64[np.ndarray, " m"], height: Float64[np.ndarray, " m"], section: Float64[np.ndarray, "s 2"]
 ) -> Solid:
     """A body around the z axis: the section, scaled by the radius, at each height."""
     flat = radius[:, None, None] * section

@@ -10,7 +10,7 @@ import numpy as np
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import move_points, nearest_pose
 from bitr.data.sim.objects import has_scans
-from bitr.data.sim.scenes import SCANNED_EVERY, TASKS, Scene, SceneKey, Task, scene_of, stored
+from bitr.data.sim.scenes import SCANNED_EVERY, TASKS, Scene, SceneKey, load_arrays, scene_of
 from bitr.data.sim.world import PIXELS, POINTS, see
 from bitr.data.storage import SPLITS, Arrays, find_below, open_npz
 from bitr.errors import InputError
@@ -30,15 +30,15 @@ RECORDINGS = {
 
 
 def _make(
-    task: Task, split: str, seed: int, root: Path | None, i: int, rng: np.random.Generator
+    name: str, split: str, seed: int, root: Path | None, i: int, rng: np.random.Generator
 ) -> AssemblyPair:
     from_scans = has_scans(root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
-    key = SceneKey(task.name, split, seed, i, from_scans)
-    found = stored(f"cameras-{POINTS}-{PIXELS}", key.id, lambda: _look_at(scene_of(key.id, root), rng))
+    key = SceneKey(name, split, seed, i, from_scans)
+    found = load_arrays(f"cameras-{POINTS}-{PIXELS}", key.id, lambda: _look_at(scene_of(key.id, root), rng))
     source, reference = (
         Geometry(found[f"{side}_points"], name=f"{key.id}/{side}") for side in ("source", "reference")
     )
-    axis = move_points(found["observed"], OWN_AXIS) if task.is_round else None
+    axis = move_points(found["observed"], OWN_AXIS) if TASKS[name].is_round else None
     return AssemblyPair(source, reference, found["ref_from_src"], key.id, unit="m", axis=axis)
 
 
@@ -60,9 +60,8 @@ def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n:
     """
     if split not in SPLITS:
         raise InputError(f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
-    task = TASKS[name]
-    rows = range(task.sizes[split] if n is None else n)
-    return Pairs(name, split, seed, partial(_make, task, split, seed, root), rows)
+    rows = range(TASKS[name].sizes[split] if n is None else n)
+    return Pairs(name, split, seed, partial(_make, name, split, seed, root), rows)
 
 
 # recorded demonstrations of EDF (Ryu et al. 2023): a mug in a gripper, a table with a stand
@@ -88,10 +87,6 @@ def _cloud(points: np.ndarray, colors: np.ndarray, path: Path) -> Geometry:
     return Geometry(points.astype(np.float64), colors=colors.astype(np.float64) / 255, name=str(path))
 
 
-def _open_simulated(name: str, split: str, root: Path | None, seed: int) -> Pairs:
-    return sim_pairs(name, split, root, seed)
-
-
 def _open_recorded(split: str, root: Path | None, seed: int) -> Pairs:
     paths = tuple(find_below(root, RECORDINGS[split]))
     return Pairs("mug-hanging-edf", split, seed, partial(_make_recorded, paths), range(len(paths)))
@@ -101,8 +96,5 @@ def _make_recorded(paths: tuple[Path, ...], i: int, rng: np.random.Generator) ->
     return read_demonstration(paths[i])
 
 
-OPEN = {
-    **{name: partial(_open_simulated, name) for name in TASKS},
-    "mug-hanging-edf": _open_recorded,
-}
+OPEN = {**{name: partial(sim_pairs, name) for name in TASKS}, "mug-hanging-edf": _open_recorded}
 PRESENT = {"mug-hanging-edf": lambda root: bool(find_below(root, *RECORDINGS.values()))}

@@ -11,8 +11,8 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -31,7 +31,7 @@ from bitr.data.sim.objects import (
     scanned_body,
 )
 from bitr.data.sim.world import open_world
-from bitr.data.storage import SPLITS, Arrays, cache_home, cached, data_root, recipe_key
+from bitr.data.storage import SPLITS, Arrays, cache_home, data_root, load_or_make, recipe_key
 from bitr.errors import InputError
 
 RECIPE, MADE_WITH = "1e0ed8655ba8", "3.2.7"
@@ -69,12 +69,6 @@ class SceneKey:
     index: int
     scanned: bool = False
 
-    def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise InputError(f"{self.task}: no split {self.split!r}, expected one of {', '.join(SPLITS)}")
-        if min(self.seed, self.index) < 0:
-            raise InputError(f"{self.id}: seed and number of a scene count from 0")
-
     @classmethod
     def of(cls, id: str) -> SceneKey:
         """The key that an id spells, as "mug-hanging/test/0/3"."""
@@ -88,20 +82,6 @@ class SceneKey:
     def id(self) -> str:
         return f"{self.task}/{self.split}/{self.seed}/{self.index}" + "/scanned" * self.scanned
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Seed of a generator; no two splits share it."""
-        return SPLITS.index(self.split), self.seed, self.index, int(self.scanned)
-
-
-@runtime_checkable
-class Goal(Protocol):
-    """A demand on the object beyond staying in place."""
-
-    def unmet(self, world_from_object: Pose) -> str | None:
-        """The reason why the object at this pose does not meet the goal; None if it does."""
-        ...
-
 
 @dataclass(frozen=True, eq=False)
 class Draft:
@@ -110,7 +90,8 @@ class Draft:
     object: Body
     """Its centre of mass is at the origin."""
     support: Body
-    goal: Goal
+    unmet: Callable[[Pose], str | None]
+    """The reason why the object at this pose, world from object, misses its goal; None if it meets it."""
     start: Pose
     """World from object, at the release that lets it find its place."""
     observed: Pose
@@ -133,9 +114,8 @@ class Scene:
 
 @dataclass(frozen=True)
 class Task:
-    """A kind of scene: its name, the paper's numbers of pairs, and a function that draws one."""
+    """A kind of scene: the paper's numbers of pairs, and a function that draws one."""
 
-    name: str
     sizes: dict[str, int]
     draw: Callable[[np.random.Generator, str, int | None, Path | None], Draft]
     """(generator, split, choice, root) → draft, of scanned objects if a choice among them is given."""
@@ -169,39 +149,35 @@ def scene_of(id: str, root: str | os.PathLike[str] | None = None) -> Scene:
     key, folder = SceneKey.of(id), data_root(root)
     if key.task not in TASKS:
         raise InputError(f"{id}: no simulated data set {key.task}, expected one of {', '.join(TASKS)}")
-    task = TASKS[key.task]
-
-    def make() -> Arrays:
-        scene, attempt = _make_scene(task, key, folder)
-        return {"attempt": np.array(attempt), "target": scene.target}
-
-    found = stored("scenes", key.id, make)
-    return Scene(key.id, _draft_of(task, key, int(found["attempt"]), folder), found["target"])
+    found = load_arrays("scenes", key.id, lambda: _find_target(key, folder))
+    return Scene(key.id, _draft_of(key, int(found["attempt"]), folder), found["target"])
 
 
-def stored(folder: str, name: str, make: Callable[[], Arrays]) -> Arrays:
+def load_arrays(folder: str, name: str, make: Callable[[], Arrays]) -> Arrays:
     """Read the arrays of a scene, or make and store them."""
     key = recipe_key(RECIPE, "pybullet", MADE_WITH)
-    return cached(cache_home() / "sim" / key / folder / f"{name.replace('/', '-')}.npz", make)
+    return load_or_make(cache_home() / "sim" / key / folder / f"{name.replace('/', '-')}.npz", make)
 
 
-def _make_scene(task: Task, key: SceneKey, root: Path | None) -> tuple[Scene, int]:
-    """The scene of a key and the attempt that gave it; most hold at the first."""
+def _find_target(key: SceneKey, root: Path | None) -> Arrays:
+    """The first attempt whose scene holds, mostly the first of all, and its target."""
     for attempt in range(ATTEMPTS):
-        draft = _draft_of(task, key, attempt, root)
+        draft = _draft_of(key, attempt, root)
         target = _settle(draft)
         if target is None:
             continue
         outcome = release(draft, target)
         if outcome.succeeded and outcome.moved < STEADY:
-            return Scene(key.id, draft, target), attempt
+            return {"attempt": np.array(attempt), "target": target}
     raise InputError(f"{key.id}: none of {ATTEMPTS} drawn scenes holds")
 
 
-def _draft_of(task: Task, key: SceneKey, attempt: int, root: Path | None) -> Draft:
+def _draft_of(key: SceneKey, attempt: int, root: Path | None) -> Draft:
     """The scene of a key, before its physics."""
-    rng = np.random.default_rng([zlib.crc32(task.name.encode()), *key.numbers, attempt])
-    return task.draw(rng, key.split, key.index // SCANNED_EVERY if key.scanned else None, root)
+    name, split = zlib.crc32(key.task.encode()), SPLITS.index(key.split)
+    rng = np.random.default_rng([name, split, key.seed, key.index, int(key.scanned), attempt])
+    choice = key.index // SCANNED_EVERY if key.scanned else None
+    return TASKS[key.task].draw(rng, key.split, choice, root)
 
 
 def _settle(draft: Draft, seconds: float = 15.0) -> Pose | None:
@@ -253,7 +229,7 @@ def release(draft: Draft, start: Pose) -> Outcome:
             reason = f"rests on the table, not only on the {draft.support.name}"
         if reason is None and world.gap(number, support) > TOUCHING:
             reason = f"does not touch the {draft.support.name}"
-        reason = reason or draft.goal.unmet(end)
+        reason = reason or draft.unmet(end)
         return Outcome(reason is None, reason or "stays", penetration, moved, turned)
 
 
@@ -281,19 +257,12 @@ def success(
 # mug-hanging: a mug is hung on the highest peg of a stand, by its handle
 
 
-@dataclass(frozen=True, eq=False)
-class HangsByItsHandle:
-    """A peg goes through the hole of the handle."""
-
-    hole: Hole
-    pegs: tuple[Peg, ...]
-
-    def unmet(self, world_from_object: Pose) -> str | None:
-        rotation, translation = world_from_object[:3, :3], world_from_object[:3, 3]
-        center, axis = rotation @ self.hole.center + translation, rotation @ self.hole.axis
-        if any(_crosses(peg, center, axis, self.hole.reach) for peg in self.pegs):
-            return None
-        return "no peg goes through the handle"
+def _not_hanging(hole: Hole, pegs: tuple[Peg, ...], world_from_object: Pose) -> str | None:
+    """None if a peg goes through the hole of the handle."""
+    rotation, translation = world_from_object[:3, :3], world_from_object[:3, 3]
+    center, axis = rotation @ hole.center + translation, rotation @ hole.axis
+    is_through = any(_crosses(peg, center, axis, hole.reach) for peg in pegs)
+    return None if is_through else "no peg goes through the handle"
 
 
 def _crosses(peg: Peg, center: Vector, axis: Vector, reach: float) -> bool:
@@ -317,7 +286,7 @@ def _draw_mug(rng: np.random.Generator, split: str, choice: int | None, root: Pa
     width = float(np.ptp(mug.surface.points @ hole.axis))
     start = _hanging_pose(hole, pegs[0], along=width / 2 + rng.uniform(0.015, 0.03))
     support = hanger.body.moved(place)
-    return Draft(mug, support, HangsByItsHandle(hole, pegs), start, random_grasp(rng))
+    return Draft(mug, support, partial(_not_hanging, hole, pegs), start, random_grasp(rng))
 
 
 def _hanging_pose(hole: Hole, peg: Peg, along: float) -> Pose:
@@ -342,21 +311,15 @@ def _move_peg(place: Pose, peg: Peg) -> Peg:
     return Peg(turn @ peg.base + shift, turn @ peg.tip + shift, peg.radius)
 
 
-MUG_HANGING = Task("mug-hanging", {"train": 30, "val": 5, "test": 5}, _draw_mug, is_round=False)
-
-
 # bowl-placing: a bowl is set upright on a plate
 
 
-@dataclass(frozen=True)
-class StandsUpright:
-    """The z axis of the object points up, within a few degrees."""
-
-    def unmet(self, world_from_object: Pose) -> str | None:
-        tilt = float(np.rad2deg(np.arccos(np.clip(world_from_object[2, 2], -1, 1))))
-        if tilt <= UPRIGHT_DEG:
-            return None
-        return f"it leans by {tilt:.0f}° from upright, at most {UPRIGHT_DEG:.0f}° were expected"
+def _not_upright(world_from_object: Pose) -> str | None:
+    """None if the z axis of the object points up, within a few degrees."""
+    tilt = float(np.rad2deg(np.arccos(np.clip(world_from_object[2, 2], -1, 1))))
+    if tilt <= UPRIGHT_DEG:
+        return None
+    return f"it leans by {tilt:.0f}° from upright, at most {UPRIGHT_DEG:.0f}° were expected"
 
 
 def _draw_bowl(rng: np.random.Generator, split: str, choice: int | None, root: Path | None) -> Draft:
@@ -370,8 +333,10 @@ def _draw_bowl(rng: np.random.Generator, split: str, choice: int | None, root: P
     lowest = -float(bowl.surface.points[:, 2].min())
     drop = float(plate.surface.points[:, 2].max()) + 0.002  # above the rim: it slides to where it rests
     start = place @ pose(np.eye(3), np.array([0.0, 0.0, lowest + drop]))
-    return Draft(bowl, plate.moved(place), StandsUpright(), start, random_grasp(rng))
+    return Draft(bowl, plate.moved(place), _not_upright, start, random_grasp(rng))
 
 
-BOWL_PLACING = Task("bowl-placing", {"train": 40, "val": 10, "test": 10}, _draw_bowl, is_round=True)
-TASKS = {task.name: task for task in (MUG_HANGING, BOWL_PLACING)}
+TASKS = {
+    "mug-hanging": Task({"train": 30, "val": 5, "test": 5}, _draw_mug, is_round=False),
+    "bowl-placing": Task({"train": 40, "val": 10, "test": 10}, _draw_bowl, is_round=True),
+}

@@ -38,7 +38,7 @@ def bullet() -> Any:
     try:
         import pybullet
     except ImportError as error:
-        raise InputError('simulated scenes need pybullet: pip install "bitr[sim]"') from error
+        raise InputError('simulated scenes need pybullet: pip install -e ".[sim]"') from error
     return pybullet
 
 
@@ -166,12 +166,7 @@ def _add_visible(world: World, body: Body) -> int:
 
 
 def _depth_view(
-    world: World,
-    number: int,
-    middle: Vector,
-    size: float,
-    elevation: float,
-    azimuth: float,
+    world: World, number: int, middle: Vector, size: float, elevation: float, azimuth: float
 ) -> Float64[np.ndarray, "n 3"]:
     """The points of one body in a depth image, in the world; angles in degrees."""
     p, client = world.engine, world.client

@@ -24,7 +24,7 @@ NUM_POINTS, PAIRS = 1024, 5
 """Points of a cloud, and pairs of a sampling; each has random models of its own. The paper has one pair."""
 MEMBERS = 16
 FAR_SIGHTED = BITRConfig(
-    cloud_channels=4, width=0, num_neighbors=64, radial_functions=(1, 2), num_keypoints=8
+    cloud_channels=4, extractor="paper", num_neighbors=64, radial_functions=(1, 2), num_keypoints=8
 )
 """More neighbours, seen less closely: random weights turn details into features that another sample of the
 same shape does not have."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bitr.data import AssemblyPair, data_root, dataset, info
+from bitr.data.pair import reseed
 from bitr.data.storage import find_below
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import Progress
@@ -24,9 +25,8 @@ from bitr.model.checkpoint import card_of, load
 from bitr.settings import from_file, read_toml
 from bitr.training import Kind, TrainConfig, train
 from bitr.training.config import config_file
-from bitr.training.curves import draw_curves
-from bitr.training.log import Listener, Record, Silent
-from bitr.training.source import Source, reseeded, sources
+from bitr.training.log import Listener, Record, Silent, draw_curves
+from bitr.training.stream import Source, sources
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 DECIDED = ("data.name", "data.stand_in", "data.root", "run.seed")
@@ -376,7 +376,7 @@ def _share_done_once(source: Source) -> float:
     """Share of a pair's time in the first epoch that later epochs do not take."""
     pairs = source.open(0)
     rows = [source.row((2 * i + 1) * len(source) // (2 * TIMED)) for i in range(TIMED)]
-    new, again = (_seconds(reseeded(pairs, seed), rows) for seed in (1, 2))
+    new, again = (_seconds(reseed(pairs, seed), rows) for seed in (1, 2))
     return max(0.0, 1 - again / new)
 
 

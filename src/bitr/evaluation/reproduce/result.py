@@ -116,11 +116,11 @@ def _first_rows(name: str, found: Result | str) -> Iterator[Repeated]:
 def check_folder(folder: Path) -> None:
     """Raise when the files cannot be written, before any work is done for them."""
     if find_spec("matplotlib") is None:
-        raise InputError(f'{folder}: plots need matplotlib, which is not installed: pip install "bitr[viz]"')
+        raise InputError(f'{folder}: plots need matplotlib, which is not installed: pip install -e ".[viz]"')
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --out") from error
+        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
 
 
 def write_files(folder: Path, result: Result) -> list[Path]:

@@ -18,11 +18,10 @@ from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, dataset, is_name
 from bitr.data.poses import nearest_pose
 from bitr.errors import InputError
-from bitr.io import as_points
 from bitr.model.checkpoint import find
 from bitr.show.film import THUMBNAIL, THUMBNAIL_POINTS, Picture, draw_thumbnail, empty_thumbnail
-from bitr.show.stage import Scene, Vector
-from bitr.show.viewer.scene import View
+from bitr.show.stage import Vector, show_pair
+from bitr.show.viewer.scene import Framing, frame_points
 from bitr.show.web import render_part
 
 FILE = "evaluation.json"
@@ -121,9 +120,7 @@ class Gallery:
         """Draw the pair as it was answered; without an answer the picture is empty."""
         if entry.ref_from_src is None:
             return empty_thumbnail()
-        pair = self.pair(entry)
-        x, y = (as_points(side, THUMBNAIL_POINTS, 0).points for side in (pair.source, pair.reference))
-        return draw_thumbnail(Scene(x, y, entry.ref_from_src))
+        return draw_thumbnail(show_pair(self.pair(entry), entry.ref_from_src, most=THUMBNAIL_POINTS))
 
     def _read_sampling(self, sampling: int) -> Sequence[AssemblyPair]:
         name, seed = str(self.found["dataset"]), self.found["seed"] + sampling
@@ -197,12 +194,10 @@ class Wall:
         first = (min(self._page.value, self.pages) - 1) * COLUMNS * ROWS
         return list(entries[first : first + COLUMNS * ROWS])
 
-    def view(self, fov: float, aspect: float) -> View:
-        """The camera in front of the wall."""
+    def frame(self) -> Framing:
+        """Fill the picture with the whole wall."""
         width, height = COLUMNS * (TILE[0] + GAP[0]) - GAP[0], ROWS * (TILE[1] + GAP[1])
-        back = 0.53 * max(height, width / aspect) / np.tan(fov / 2)
-        middle = np.array([width / 2, -height / 2, 0.0])
-        return View(middle + np.array([0, 0, back]), middle, np.array([0.0, 1.0, 0.0]))
+        return frame_points(np.array([[0, 0, 0], [width, -height, 0]]), np.eye(3))
 
     def hang(self, number: int, entry: Entry, pixels: Picture) -> None:
         """Hang one picture, with its caption."""

@@ -212,7 +212,7 @@ class Page:
         self._drop("answer", "hang")
         self.wall.clear()
         self.wall.say(None)
-        self.camera.frame(self.wall.view, hazy=False)
+        self.camera.frame(self.wall.frame(), hazy=False)
         self._hang(self.wall, list(enumerate(self.wall.shown())))
 
     def _hang(self, wall: Wall, rest: list[tuple[int, Entry]]) -> None:

@@ -207,8 +207,7 @@ def render_pose(answer: Answer) -> str:
     """Render the pose that takes the source's file onto the reference's, to copy with all digits."""
     pose = answer.pose_of_files
     rows = [[f"{value:.4g}" for value in row] for row in np.round(pose, 6) + 0.0]
-    text = "\n".join(" ".join(f"{value:.17g}" for value in row) for row in pose)
-    return _render("pose", rows=rows, text=text, number=answer.choice + 1)
+    return _render("pose", rows=rows, text=pose_text(answer).decode().rstrip(), number=answer.choice + 1)
 
 
 def read_upload(name: str, content: bytes) -> Geometry:

@@ -33,8 +33,6 @@ FAINT = 0.6
 """Fading of the points that the engine does not choose from, from 0 to 1."""
 DOTS = {"full": 0.16, "dense": 0.24}
 """Diameters, in distances between neighbours."""
-KEY_DOT = 1.0
-"""Diameter of a key point, in distances between neighbours among a thousand points."""
 SAME = 1e-5
 """By the laws key points move with their pieces; they are sent where they differ by more, as drawn."""
 
@@ -108,7 +106,7 @@ class Layout:
     radii: tuple[float, float]
     """Radii of the pieces, as drawn."""
     spacings: tuple[float, float]
-    """Distance between neighbours if a piece were drawn with a thousand points."""
+    """Distance between neighbours if a piece were drawn with a thousand points; the size of a key point."""
 
     def draw(self, points: Float64[np.ndarray, "... 3"]) -> Float64[np.ndarray, "... 3"]:
         return (points - self.origin) / self.unit
@@ -129,19 +127,21 @@ class Layout:
         session = answer.session
         source, reference = (session.stand(i, session.problem.pieces[i].dense) for i in session.order)
         moved = source.moved(answer.pose)
-        return self.frame_points(self.draw(np.concatenate([source.points, reference.points, moved.points])))
+        points = np.concatenate([source.points, reference.points, moved.points])
+        return frame_points(self.draw(points), self.view)
 
-    def frame_points(self, points: Points) -> Framing:
-        """Fill the picture with all points, in drawn coordinates."""
-        seen = points @ self.view.T
-        middle = (seen.min(0) + seen.max(0)) / 2
-        width, height, depth = ROOM * np.ptp(seen, axis=0) / 2
 
-        def view(fov: float, aspect: float) -> View:
-            back = max(height, width / aspect) / np.tan(fov / 2) + depth / 2
-            return View((middle + np.array([0, 0, back])) @ self.view, middle @ self.view, self.view[1])
+def frame_points(points: Points, axes: Matrix) -> Framing:
+    """Fill the picture with all points; the axes point to the right, up, and towards the viewer."""
+    seen = points @ axes.T
+    middle = (seen.min(0) + seen.max(0)) / 2
+    width, height, depth = ROOM * np.ptp(seen, axis=0) / 2
 
-        return view
+    def view(fov: float, aspect: float) -> View:
+        back = max(height, width / aspect) / np.tan(fov / 2) + depth / 2
+        return View((middle + np.array([0, 0, back])) @ axes, middle @ axes, axes[1])
+
+    return view
 
 
 def lay_out(problem: Problem, ref_from_src: Float64[np.ndarray, "4 4"]) -> Layout:
@@ -270,7 +270,7 @@ class Scenery:
         ):
             about_middle = session.scale * (points - piece.middle) / layout.unit
             add(name, about_middle, shade, DOTS[name] * spacing * np.sqrt(1000 / len(points)), visible)
-        return add("keys", np.zeros((1, 3)), parse_color(KEY_COLORS[role]), KEY_DOT * spacing)
+        return add("keys", np.zeros((1, 3)), parse_color(KEY_COLORS[role]), spacing)
 
     def _own_keypoints(self, answer: Answer) -> tuple[Points, Points]:
         """Key points of both sides about the middles of the pieces, not turned, as they are drawn."""

@@ -1,0 +1,319 @@
+"""Closed surfaces that broke apart: rims meet, breaks lie against each other, and nothing penetrates.
+
+A piece of a broken solid is a set of smooth sheets that end at sharp creases. The old surface ends where the
+break begins, like the border of an open surface, but with a normal whose sign is known. At a joint the rims
+of the old sheets meet as borders do (normals agree, outward directions oppose), and the breaks lie against
+each other with opposite normals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from small_gicp import KdTree
+
+from bitr.assembly.align import (
+    NO_MOTION,
+    Motions,
+    Numbers,
+    Points,
+    TwistFit,
+    distinct,
+    motions_between,
+    moved,
+    root_mean_square,
+)
+from bitr.assembly.seam import Met
+from bitr.assembly.surface import Border, Rows, Sample, Surface, couple
+from bitr.io import farthest_points
+
+CLOSED = 0.15
+"""Length of the mean normal up to which a surface counts as closed: for a closed one it is 0."""
+SHEET = 0.6
+"""Cosine between normals above which neighbours lie on one sheet."""
+FEWEST = 4
+"""Rim points without which nothing is tried."""
+POST = 2.0
+"""Spacings by which a rim point is lifted along its normal before partners are sought: the two rims at a
+crease are then apart."""
+ANCHORS = 112
+"""Rim points of either piece whose frames are laid onto each other."""
+GLIMPSED, PROMISING, KEPT = 1500, 160, 24
+"""Motions that a second look judges, that are settled roughly, and that are settled well."""
+FIRST, SECOND, ROUGH, FINE = 16, (32, 40), (40, 64), (160, 400)
+"""Rim points of either piece that a first look judges a motion by; rim points and surface points at the
+stages that follow."""
+WIDEST, MIDDLE, NARROWEST = 5.0, 2.5, 1.2
+"""Spacings of the first, a middle and the last kernel."""
+ROUGH_STEPS, STEPS = 6, 10
+TOUCHING, FACING = 2.5, 0.5
+"""Spacings within which breaks are in contact, and the least cosine between one normal and the other's
+opposite."""
+DEEP, STRAIGHT = 1.5, 0.85
+"""Spacings behind the other surface from which on a point penetrates it, and the least cosine between the way
+there and the normal: outside, beside a crease, it is less."""
+MEETING = 2.0
+"""Spacings within which rims meet."""
+UNCOVERED = 2.0
+"""Weight of what lies beside a contact on the same sheet without being in contact."""
+BESIDE = 8
+"""Neighbours on the same sheet that tell where a contact ends."""
+ACROSS, OUT, ALONG, CONTACT = 0.3, 0.6, 4.0, 0.4
+"""Standard deviations in spacings: of a rim point across its sheet, across the rim in the sheet and along the
+rim, and of the distance between two breaks."""
+TURNED = 0.6
+"""Standard deviation of directions, in radians."""
+DAMPING = 1e-3
+SAME_TURN, SAME_SHIFT = np.radians(6), 1.5
+"""Motions that are closer, in radians and in spacings, are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rim(Sample):
+    """Points where sheets end, lifted along their normals; each has a frame (tangent, normal, outward)."""
+
+    points: Points
+    feet: Points
+    """The points themselves, on the surface."""
+    normals: Points
+    outward: Points
+    order: Rows
+    """Numbers of points that are far from each other; the first few cover the rim."""
+    tree: KdTree
+
+    @classmethod
+    def of(cls, border: Border, normals: Points, spacing: float) -> Rim:
+        lifted = border.points + POST * spacing * normals
+        order = farthest_points(border.points, min(max(ANCHORS, FINE[0]), len(border)))
+        return cls(lifted, border.points, normals, border.outward, order, KdTree(lifted))
+
+
+@dataclass(frozen=True, eq=False)
+class Sheets(Sample):
+    """A closed surface with normals that point outwards, as sheets that end at rims."""
+
+    points: Points
+    normals: Points
+    spacing: float
+    rim: Rim
+    order: Rows
+    """Numbers of points that are far from each other; the first few cover the surface."""
+    beside: Int64[np.ndarray, "n k"]
+    """Numbers of the neighbours of each point; its own number in place of those on other sheets."""
+    tree: KdTree
+
+    @classmethod
+    def of(cls, points: Points, normals: Points) -> Sheets | None:
+        """The sheets of a surface, or None where it is open or has no creases."""
+        if np.linalg.norm(normals.mean(0)) > CLOSED:
+            return None
+        if np.einsum("ni,ni->", points - points.mean(0), normals) < 0:  # by Gauss' theorem, three volumes
+            normals = -normals
+        surface = Surface.of(points, normals, SHEET)
+        border, tree = surface.border, surface.tree
+        if len(border) < FEWEST:
+            return None
+        around = tree.batch_knn_search(points, min(BESIDE + 1, len(points)))[0].view(np.int64)
+        same = np.einsum("nki,ni->nk", normals[around], normals) > SHEET
+        beside = np.where(same, around, np.arange(len(points))[:, None])
+        near = tree.batch_knn_search(border.points, min(6, len(points)))[0].view(np.int64)
+        cosine = np.einsum("bki,bi->bk", normals[near], border.normals)
+        clearest = np.take_along_axis(cosine, np.abs(cosine).argmax(1)[:, None], 1)
+        rim = Rim.of(border, border.normals * np.where(clearest < 0, -1.0, 1.0), surface.spacing)
+        order = farthest_points(points, min(FINE[1], len(points)))
+        return cls(points, normals, surface.spacing, rim, order, beside, tree)
+
+
+@dataclass(frozen=True, eq=False)
+class Mates:
+    """How well breaks fit under motions: numbers from 0 to 1 that no law changes."""
+
+    rims: Numbers
+    """Share of both rims that meets. Rims that are no part of the break meet nothing."""
+    contact_smaller: Numbers
+    """Share of the surface in contact with the other, of the piece that has less."""
+    contact_larger: Numbers
+    uncovered: Numbers
+    """Share of both surfaces right beside a contact, on the same sheet, but not in contact."""
+    depth: Numbers
+    """Share of both surfaces that penetrates the other, more for what reaches deeper."""
+
+    @property
+    def score(self) -> Numbers:
+        contact = (self.contact_smaller + self.contact_larger) / 2
+        return self.rims + contact - self.depth - UNCOVERED * self.uncovered
+
+
+def mate_motions(x: Sheets, y: Sheets, most: int) -> Motions:
+    """Motions under which breaks of both pieces lie against each other, best first.
+
+    One rim point of each piece with its frame already gives a motion. All such motions are judged by a few
+    rim points, then by a few points of the surfaces as well; the best are settled, roughly and then finely.
+    Both pieces are treated alike: the motions move with the pieces, and a swap inverts them.
+    """
+    spacing = _spacing(x, y)
+    motions = _frame_motions(x.rim, y.rim)
+    motions = _best(motions, _rims(x, y, motions, FIRST, WIDEST), GLIMPSED)
+    motions = _best(motions, _look(x, y, motions, SECOND, WIDEST), PROMISING)
+    if not len(motions):
+        return NO_MOTION
+    motions = settle_mates(x, y, motions, counts=ROUGH, widest=WIDEST, narrowest=MIDDLE, steps=ROUGH_STEPS)
+    score = _look(x, y, motions, (ROUGH[0], 2 * ROUGH[1]), MIDDLE)
+    motions = motions[distinct(motions, score, KEPT, SAME_TURN, SAME_SHIFT * spacing)]
+    motions = settle_mates(x, y, motions)
+    return motions[distinct(motions, mates(x, y, motions).score, most, SAME_TURN, SAME_SHIFT * spacing)]
+
+
+def settle_mates(
+    x: Sheets,
+    y: Sheets,
+    motions: Motions,
+    *,
+    counts: tuple[int, int] = FINE,
+    widest: float = MIDDLE,
+    narrowest: float = NARROWEST,
+    steps: int = STEPS,
+) -> Motions:
+    """Move motions to where rims meet and breaks lie against each other, by robust two-sided steps.
+
+    Widths of the kernel are in spacings.
+    """
+    for width in np.geomspace(widest, narrowest, steps):
+        motions = _steps(x, y, motions, counts, width) @ motions
+    return motions
+
+
+def mates(x: Sheets, y: Sheets, motions: Motions) -> Mates:
+    """Judge motions by all points of both surfaces."""
+    spacing = _spacing(x, y)
+    found = _Faced.of(x, y, motions)
+    contact = np.clip(3 * found.contact(spacing), 0, 1) * (np.abs(found.height) < spacing)
+    shares, bare = [], []
+    for side, own in ((x, contact[:, : len(x.points)]), (y, contact[:, len(x.points) :])):
+        beside = np.clip(own[:, side.beside].mean(2) - own, 0, 1)
+        shares.append(own.mean(1))
+        bare.append((beside * (1 - own)).mean(1))
+    return Mates(
+        _rims(x, y, motions, FINE[0], MEETING),
+        np.minimum(*shares),
+        np.maximum(*shares),
+        (bare[0] + bare[1]) / 2,
+        found.depth(spacing) @ found.share,
+    )
+
+
+def _spacing(x: Sheets, y: Sheets) -> float:
+    return root_mean_square(x.spacing, y.spacing)
+
+
+def _best(motions: Motions, score: Numbers, most: int) -> Motions:
+    """The best motions; those that nothing speaks for are left out, since their order means nothing."""
+    order = np.argsort(-score, kind="stable")[:most]
+    return motions[order[score[order] > 0]]
+
+
+def _frame_motions(x: Rim, y: Rim) -> Motions:
+    """The motions that lay the frame of a rim point of one piece onto that of the other."""
+    rows_x, rows_y = x.order[:ANCHORS], y.order[:ANCHORS]
+    frames_x, frames_y = (
+        np.stack([np.cross(rim.normals, rim.outward), rim.normals, rim.outward], axis=2)[rows]
+        for rim, rows in ((x, rows_x), (y, rows_y))
+    )
+    rotations = np.einsum("bik,k,ajk->abij", frames_y, np.array([-1.0, 1.0, -1.0]), frames_x)
+    return motions_between(rotations, x.feet[rows_x][:, None], y.feet[rows_y]).reshape(-1, 4, 4)
+
+
+def _meet(x: Rim, y: Rim, motions: Motions, most: int) -> Met:
+    """Rim points of both pieces, each with its nearest on the other rim once both are lifted."""
+    found, turned = couple(x, y, motions, x.order[:most], y.order[:most]), motions[:, :3, :3].swapaxes(1, 2)
+    normals = x.normals[found.i] @ turned, y.normals[found.j]
+    outward = x.outward[found.i] @ turned, y.outward[found.j]
+    return Met(moved(x.feet[found.i], motions), y.feet[found.j], *normals, *outward, found.share)
+
+
+@dataclass(frozen=True, eq=False)
+class _Faced:
+    """Surface points of both pieces under motions, each with its nearest of the other piece."""
+
+    p: Float64[np.ndarray, "g m 3"]
+    q: Float64[np.ndarray, "g m 3"]
+    normal_p: Float64[np.ndarray, "g m 3"]
+    normal_q: Float64[np.ndarray, "g m 3"]
+    height: Float64[np.ndarray, "g m"]
+    """Height of the point above the surface on which its nearest lies."""
+    share: Float64[np.ndarray, " m"]
+
+    @classmethod
+    def of(cls, x: Sheets, y: Sheets, motions: Motions, most: int | None = None) -> _Faced:
+        """Pair all points, or so many of either piece that are far from each other."""
+        rows = (None, None) if most is None else (x.order[:most], y.order[:most])
+        found = couple(x, y, motions, *rows)
+        normal_p, normal_q = x.normals[found.i] @ motions[:, :3, :3].swapaxes(1, 2), y.normals[found.j]
+        above = np.where(found.of_x[:, None], normal_q, -normal_p)
+        height = np.einsum("gmi,gmi->gm", found.p - found.q, above)
+        return cls(found.p, found.q, normal_p, normal_q, height, found.share)
+
+    @property
+    def squared(self) -> Float64[np.ndarray, "g m"]:
+        return np.square(self.p - self.q).sum(2)
+
+    @property
+    def opposed(self) -> Float64[np.ndarray, "g m"]:
+        return np.clip(-np.einsum("gmi,gmi->gm", self.normal_p, self.normal_q), 0, 1)
+
+    def contact(self, spacing: float) -> Float64[np.ndarray, "g m"]:
+        """Contact of each point with the other surface, from 0 to 1."""
+        near = np.clip(1 - self.squared / (TOUCHING * spacing) ** 2, 0, None)
+        return near * np.clip((self.opposed - FACING) / (1 - FACING), 0, 1)
+
+    def depth(self, spacing: float) -> Float64[np.ndarray, "g m"]:
+        """Penetration of the other surface by each point, from 0 to 1."""
+        behind = -self.height > STRAIGHT * np.sqrt(self.squared)
+        return behind * np.clip(-self.height / spacing - DEEP, 0, 2) / 2
+
+
+def _rims(x: Sheets, y: Sheets, motions: Motions, most: int, reach: float) -> Numbers:
+    """Share of both rims that meets, from 0 to 1; ``reach`` is in spacings."""
+    met = _meet(x.rim, y.rim, motions, most)
+    squared = np.square(met.p - met.q).sum(2) / (reach * _spacing(x, y)) ** 2
+    return (np.clip(1 - squared, 0, None) * met.alignment) @ met.share
+
+
+def _look(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], reach: float) -> Numbers:
+    """A quick judgement by some points: rims that meet and surface in contact, less what penetrates."""
+    found, spacing = _Faced.of(x, y, motions, counts[1]), _spacing(x, y)
+    return (
+        _rims(x, y, motions, counts[0], reach) + (found.contact(spacing) - found.depth(spacing)) @ found.share
+    )
+
+
+def _steps(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], width: float) -> Motions:
+    """The motions that lessen what separates rims and breaks; see ``TwistFit``."""
+    spacing = _spacing(x, y)
+    rims, faces = _meet(x.rim, y.rim, motions, counts[0]), _Faced.of(x, y, motions, counts[1])
+    near, squared = (np.square(each.p - each.q).sum(2) / (width * spacing) ** 2 for each in (rims, faces))
+    on_rim = rims.share * rims.alignment / np.square(1 + near)
+    on_face = faces.share * faces.opposed**2 / np.square(1 + squared) * (squared < 4)
+
+    def joined(
+        a: Float64[np.ndarray, "g m *c"], b: Float64[np.ndarray, "g n *c"]
+    ) -> Float64[np.ndarray, "g k *c"]:
+        return np.concatenate([a, b], axis=1)
+
+    def only_rims(vectors: Float64[np.ndarray, "g m 3"]) -> Float64[np.ndarray, "g k 3"]:
+        return joined(vectors, np.zeros_like(faces.p))
+
+    normal, outward = (rims.normal_p + rims.normal_q) / 2, (rims.outward_p - rims.outward_q) / 2
+    facing = joined(np.zeros_like(rims.p), (faces.normal_p - faces.normal_q) / 2)
+    twist = TwistFit(joined(rims.p, faces.p), joined(rims.q, faces.q), joined(on_rim, on_face) + 1e-12)
+    twist.add_distance(only_rims(normal), (ACROSS * spacing) ** -2)
+    twist.add_distance(only_rims(outward), (OUT * spacing) ** -2)
+    twist.add_distance(facing, (CONTACT * spacing) ** -2)
+    twist.add_all_distances((ALONG * spacing) ** -2)
+    twist.add_turn(only_rims(normal), only_rims(rims.normal_p - rims.normal_q), TURNED**-2)
+    twist.add_turn(only_rims(outward), only_rims(rims.outward_p + rims.outward_q), TURNED**-2)
+    off = joined(np.zeros_like(rims.p), faces.normal_p + faces.normal_q)
+    twist.add_turn(facing, off, TURNED**-2)
+    return twist.solve(DAMPING * twist.curvature)

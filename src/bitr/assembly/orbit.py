@@ -1,0 +1,137 @@
+"""Poses that symmetries make of one, and all right answers of a pair whose pieces are symmetric."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float64
+
+from bitr.assembly.align import Frame, Matrix, Motions, Numbers, angles, gaps
+from bitr.assembly.symmetry import Symmetries, symmetries
+from bitr.data import AssemblyPair
+from bitr.data.poses import inverse, move_points
+from bitr.io import Geometry, as_points
+
+SAME_TURN, SAME_SHIFT = np.radians(10), 0.1
+"""Poses are one up to this angle and this share of the pieces' size."""
+APART = 2.0
+"""Poses that symmetries make of one are one up to this gap. Turns of a group are farther from each other; but
+where both pieces are symmetric, and a pose is off by a few degrees, images of it are twice that apart."""
+MANY = 24
+"""Turns of a cube."""
+
+SAMPLES = 1500
+"""Points of a piece that is a mesh."""
+SAME_ANGLE, SAME_PLACE = np.radians(6), 0.06
+"""Angle and distance, over half the source's extent, up to which two lines, or two motions, are the same."""
+
+Line = Float64[np.ndarray, "2 3"]
+"""Two points of a line."""
+_remembered: dict[bytes, Symmetries] = {}
+
+
+def pose_gaps(frame: Frame, poses: Motions, pose: Matrix) -> Numbers:
+    """How far poses of a pair are from one, at most 1 where they give the same assembly."""
+    return gaps(frame.inside(poses), frame.inside(pose), SAME_TURN, SAME_SHIFT)
+
+
+@dataclass(frozen=True, eq=False)
+class Orbit:
+    """The poses that symmetries of the pieces make of a pose g. A swap of the pieces inverts them all."""
+
+    every: Motions
+    """All h_Y g h_X, also those that are about the same; g itself is the first."""
+    larger: int
+    """How many symmetries the piece with more of them has."""
+    frame: Frame
+
+    @classmethod
+    def of(cls, pose: Matrix, source: Motions, reference: Motions, frame: Frame) -> Orbit:
+        every = (reference[:, None] @ pose @ source).reshape(-1, 4, 4)
+        return cls(every, max(len(source), len(reference)), frame)
+
+    def gaps(self, pose: Matrix) -> Numbers:
+        return pose_gaps(self.frame, self.every, pose)
+
+    def has(self, pose: Matrix) -> bool:
+        """True for a pose that gives the same assembly as one of them."""
+        return bool(self.gaps(pose).min() <= 1)
+
+    @property
+    def size(self) -> float:
+        """How many differ: of all h_Y g h_X, the same share is about g as about any other."""
+        return len(self.every) / np.count_nonzero(self.gaps(self.every[0]) <= APART)
+
+    def images(self, most: int) -> Motions:
+        """Up to ``most`` that differ, g first and then each the farthest from those before it.
+
+        They are no more than the larger group or a cube has. Where more would differ, g takes few symmetries
+        of one piece to those of the other: it may be far off, and then so are all of them.
+        """
+        chosen, apart = [0], self.gaps(self.every[0])
+        for _ in range(min(most, round(self.size), max(self.larger, MANY)) - 1):
+            chosen.append(int(apart.argmax()))
+            apart = np.minimum(apart, self.gaps(self.every[chosen[-1]]))
+        return self.every[chosen]
+
+
+def with_symmetry(pair: AssemblyPair) -> AssemblyPair:
+    """The pair with the symmetries of its pieces, up to noise and spacing, as those of its answer.
+
+    With gX in its place at Y, also g s and h g are right for motions s and h that take X and Y onto
+    themselves: as motions of the source, all (g⁻¹ h g) s. A bottle cut across its axis has two round pieces,
+    and any turn about the axis is right. Cut along it, the halves have a mirror only, which is no motion.
+    """
+    own, other = _symmetries_of(pair.source), _symmetries_of(pair.reference)
+    src_from_ref = inverse(pair.ref_from_src)
+    size = float(np.ptp(pair.source.points, axis=0).max()) / 2
+    axis, other_axis = _line(own), _line(other)
+    motions = other.motions
+    if other_axis is not None:
+        other_axis = move_points(src_from_ref, other_axis)
+        # a pair has one axis: a second one is listed, and so is one that the source's symmetries move
+        if axis is None and all(_is_same(move_points(s, other_axis), other_axis, size) for s in own.motions):
+            axis = other_axis
+        if axis is None or not _is_same(other_axis, axis, size):
+            motions = other.listed()
+    products = (src_from_ref @ motions @ pair.ref_from_src)[:, None] @ own.motions
+    products[0, 0] = np.eye(4)  # to the last digit: the first of either are the identity
+    return replace(pair, symmetry=_each_once(products.reshape(-1, 4, 4), pair.source, size), axis=axis)
+
+
+def _symmetries_of(piece: Geometry) -> Symmetries:
+    """The symmetries of a piece; a search takes a tenth of a second, and pairs are asked for again."""
+    points = as_points(piece, SAMPLES, seed=0).points
+    key = hashlib.sha256(points.tobytes()).digest()
+    if key not in _remembered:
+        _remembered[key] = symmetries(points)
+    return _remembered[key]
+
+
+def _each_once(motions: Motions, piece: Geometry, size: float) -> Motions:
+    """Motions without those that are nearly another: pieces of one shape often share a symmetry."""
+    middle = piece.points.mean(axis=0)
+    places = motions[:, :3, :3] @ middle + motions[:, :3, 3]
+    kept: list[int] = []
+    for i in range(len(motions)):
+        turns = angles(motions[kept, :3, :3].swapaxes(1, 2) @ motions[i, :3, :3])
+        moves = np.linalg.norm(places[kept] - places[i], axis=1)
+        if not ((turns < SAME_ANGLE) & (moves < SAME_PLACE * size)).any():
+            kept.append(i)
+    return motions[kept]
+
+
+def _line(found: Symmetries) -> Line | None:
+    if found.axis is None or found.place is None:
+        return None
+    return np.stack([found.place, found.place + found.axis])
+
+
+def _is_same(one: Line, other: Line, size: float) -> bool:
+    """True for two lines that are the same, whatever their sense."""
+    a, b = ((line[1] - line[0]) / np.linalg.norm(line[1] - line[0]) for line in (one, other))
+    away = one[0] - other[0]
+    apart = np.linalg.norm(away - b * (away @ b))
+    return bool(np.linalg.norm(np.cross(a, b)) < np.sin(SAME_ANGLE) and apart < SAME_PLACE * size)

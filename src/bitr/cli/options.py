@@ -1,0 +1,106 @@
+"""Options that several commands share, and what the Tab key offers for them. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bitr.settings import read_toml
+
+METHODS, SPLITS = "auto|overlap|seam|mate|touch|model", "train|val|test"
+
+
+def offer(find: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Make a completion from a function that lists the names; for anything else the shell offers files."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in find() if name.startswith(incomplete)]
+
+    return complete
+
+
+def choose(choices: str, help: str) -> Any:
+    """An option with choices, ``a|b|c``; the command checks them."""
+    return typer.Option(metavar=choices, help=help, autocompletion=offer(lambda: choices.split("|")))
+
+
+def take_model(help: str) -> Any:
+    """An option that takes weights."""
+    return typer.Option(help=help, autocompletion=offer(list_models))
+
+
+def write_to(help: str) -> Any:
+    """The option ``--output``."""
+    return typer.Option("--output", "-o", help=help)
+
+
+def _list_files(folder: str, suffix: str) -> list[str]:
+    names = (entry.name for entry in (resources.files("bitr") / folder).iterdir())
+    return sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
+
+
+def list_models() -> list[str]:
+    """The names of the weights that come with bitr."""
+    return _list_files("weights", ".safetensors")
+
+
+def list_configs() -> list[str]:
+    """The names of the training configs that come with bitr."""
+    return _list_files("training/configs", ".toml")
+
+
+def list_data() -> list[str]:
+    """The names of the data sets."""
+    return list(read_toml(Path(str(resources.files("bitr") / "data/datasets.toml"))))
+
+
+def list_experiments() -> list[str]:
+    """The names of the experiments of ``bitr reproduce``."""
+    table = next(Path(str(resources.files("bitr") / "evaluation")).rglob("experiments.toml"))
+    return [*read_toml(table), "all"]
+
+
+Model = Annotated[str, take_model("Name of weights that come with bitr, or path of a checkpoint.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET",
+        help="Name of a data set (see bitr data list), or folder or manifest of your own pairs.",
+        autocompletion=offer(list_data),
+    ),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option("--data-root", help="Folder of data sets; by default the one that BITR_DATA names."),
+]
+Split = Annotated[str, choose(SPLITS, "Part of the data set.")]
+Method = Annotated[
+    str,
+    choose(
+        METHODS,
+        "How the pieces join. auto tries all that the weights are for and takes the most likely: surfaces "
+        "that overlap, open borders that meet, breaks that fit, pieces that touch, or the model's own pose.",
+    ),
+]
+Points = Annotated[
+    int | None,
+    typer.Option(
+        help="Points of each cloud that the model sees; by default as many as the weights are for, or 1000."
+    ),
+]
+Fast = Annotated[bool, typer.Option("--fast", help="Run the model once and take its pose as it is.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
+Samplings = Annotated[int | None, typer.Option(help="Number of times that the pairs are sampled.", min=1)]
+Limit = Annotated[int | None, typer.Option(help="Take only the first so many pairs.", min=1)]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="A.B=V", help="Change a setting of the training, as optimizer.rate=1e-3."),
+]
+Html = Annotated[Path | None, typer.Option(help="Write a report that opens in any browser (.html).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log each step, and the origin of an error.")]

@@ -1,0 +1,180 @@
+"""Broken solids: rims that meet and breaks that lie against each other, found without a model, lawfully."""
+
+import numpy as np
+import pytest
+
+from bitr.assembly.align import Frame
+from bitr.assembly.assemble import Settings, judge
+from bitr.assembly.mate import Sheets, mate_motions, mates, settle_mates
+from bitr.data.poses import inverse, pose
+from bitr.io import Geometry, as_points, farthest_points
+from tests.assembly.cases import LAWS, changed, changed_pose, linear_verifier, network, shift, turn_between
+from tests.assembly.solids import box
+from tests.pieces import motion, moved
+
+
+def broken_block(seed=0, n=24):
+    """Two closed meshes that meet along a rough sheet inside a block with slanted sides."""
+    rng = np.random.default_rng(seed)
+    u, v = np.meshgrid(np.linspace(-1, 1, n), np.linspace(-0.6, 0.6, n), indexing="ij")
+    waves = rng.uniform(-5, 5, size=(5, 3))
+    height = sum(0.12 * np.sin(a * u + b * v + c) / (1 + k) for k, (a, b, c) in enumerate(waves))
+
+    def side(end, wide, deep):
+        """The solid between the sheet and a narrower rectangle at z = end."""
+        top, bottom = np.stack([u, v, height], 2), np.stack([wide * u, deep * v, np.full_like(u, end)], 2)
+        points = np.concatenate([top.reshape(-1, 3), bottom.reshape(-1, 3)])
+        index = np.arange(n * n).reshape(n, n)
+        corners = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
+        a, b, c, d = (each.ravel() for each in corners)
+        sheet = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
+        ring = np.concatenate([index[0, :-1], index[:-1, -1], index[-1, :0:-1], index[:0:-1, 0]])
+        after, below = np.roll(ring, -1), n * n
+        wall = np.concatenate(
+            [np.stack([ring, after, ring + below], 1), np.stack([after, after + below, ring + below], 1)]
+        )
+        faces = np.concatenate([sheet, sheet[:, ::-1] + below, wall])
+        return Geometry(points, faces=faces if end < 0 else faces[:, ::-1])
+
+    return side(-0.9, 0.7, 0.9), side(0.5, 0.9, 0.7)
+
+
+def pieces(seed=0, count=600):
+    """Points and normals of both, each at a place of its own, and the motion that joins them."""
+    g1, g2, found = motion(10 + seed), motion(20 + seed), []
+    for mesh, g in zip(broken_block(seed), (g1, g2), strict=True):
+        dense = as_points(mesh, 6000, seed)
+        rows = farthest_points(dense.points, count)
+        found.append((moved(dense.points[rows], g), dense.normals[rows] @ g[:3, :3].T))
+    return *found, g2 @ inverse(g1)
+
+
+def sheets(x, y):
+    frame = Frame.of(x[0], y[0])
+    found = Sheets.of(frame.source(x[0]), x[1]), Sheets.of(frame.reference(y[0]), y[1])
+    assert found[0] is not None
+    assert found[1] is not None
+    return *found, frame
+
+
+@pytest.fixture(scope="module")
+def broken():
+    x, y, truth = pieces()
+    a, b, frame = sheets(x, y)
+    return a, b, frame.inside(truth)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_pieces_of_a_block_are_found_without_a_model(seed):
+    x, y, truth = pieces(seed)
+    a, b, frame = sheets(x, y)
+    best = mate_motions(a, b, 5)[0]
+    assert turn_between(best, frame.inside(truth)) < 2
+    assert np.linalg.norm((best - frame.inside(truth))[:3, 3]) < 0.05
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_motions_keep_the_laws(law):
+    x, y, _ = pieces(count=500)
+    a, b, frame = sheets(x, y)
+    points = changed(law, x[0], y[0])
+    turned = {"swapped": (y[1], x[1]), "scaled": (x[1], y[1])}.get(
+        law, (x[1] @ motion(1)[:3, :3].T, y[1] @ motion(2)[:3, :3].T)
+    )
+    other_a, other_b, other = sheets((points[0], turned[0]), (points[1], turned[1]))
+    plain, found = mate_motions(a, b, 4), mate_motions(other_a, other_b, 4)
+    expected = [changed_pose(law, frame.outside(g)) for g in plain]
+    np.testing.assert_allclose([other.outside(g) for g in found], expected, atol=1e-6)
+
+
+def test_steps_lead_back_to_the_joint_and_a_swap_inverts_them(broken):
+    x, y, truth = broken
+    start = shift(0.03, -0.02, 0.04) @ truth
+    ended = settle_mates(x, y, start[None])[0]
+    assert np.linalg.norm((ended - truth)[:3, 3]) < 0.3 * np.linalg.norm((start - truth)[:3, 3])
+    back = settle_mates(y, x, inverse(start)[None])[0]
+    np.testing.assert_allclose(back, inverse(ended), atol=1e-9)
+
+
+def test_numbers_tell_a_joint_from_pieces_that_are_apart_or_inside_each_other(broken):
+    x, y, truth = broken
+    into = shift(*(-0.5 * truth[:3, 3])) @ truth  # towards the other piece's middle
+    away = shift(*(3 * truth[:3, 3])) @ truth
+    found = mates(x, y, np.stack([truth, into, away]))
+    assert found.score[0] > max(found.score[1:]) + 0.2
+    assert found.rims[0] > 0.05 > found.rims[2] == 0
+    assert found.contact_smaller[0] > 0.15
+    assert found.uncovered[0] < 0.03
+    assert found.depth[0] < 0.01 < found.depth[1]
+    assert found.contact_larger[2] == found.depth[2] == 0
+
+
+def test_numbers_are_those_of_a_loop_over_points(broken):
+    x, y, truth = broken
+    g = shift(0.02, 0.05, -0.03) @ truth
+    spacing = np.sqrt((x.spacing**2 + y.spacing**2) / 2)
+    contact, depth = [], []
+    for a, b, h in ((x, y, g), (y, x, inverse(g))):
+        on, deep = [], []
+        for p, n in zip(moved(a.points, h), a.normals @ h[:3, :3].T, strict=True):
+            away = np.linalg.norm(b.points - p, axis=1)
+            q, m = b.points[away.argmin()], b.normals[away.argmin()]
+            near = max(0.0, 1 - (away.min() / (2.5 * spacing)) ** 2) * np.clip(2 * (-n @ m) - 1, 0, 1)
+            on.append(min(1.0, 3 * near) * (abs((p - q) @ m) < spacing))
+            straight = -(p - q) @ m > 0.85 * away.min()
+            deep.append(straight * np.clip(-(p - q) @ m / spacing - 1.5, 0, 2) / 2)
+        contact.append(np.mean(on))
+        depth.append(np.mean(deep))
+    found = mates(x, y, g[None])
+    assert found.contact_smaller[0] == pytest.approx(min(contact), abs=1e-12)
+    assert found.contact_larger[0] == pytest.approx(max(contact), abs=1e-12)
+    assert found.depth[0] == pytest.approx(np.mean(depth), abs=1e-12)
+
+
+def test_a_contact_that_ends_within_a_sheet_is_uncovered():
+    """Two equal cubes, face on face: shifted by half an edge, half of either face is bare."""
+    dense = as_points(box(), 6000, 0)
+    rows = farthest_points(dense.points, 900)
+    cube = Sheets.of(dense.points[rows], dense.normals[rows])
+    assert cube is not None
+    on, beside = mates(cube, cube, np.stack([shift(1.0), shift(1.0, 0.5)])).uncovered
+    assert on < 0.005 < beside
+
+
+def test_open_surfaces_have_no_sheets_and_normals_that_point_inwards_are_turned(broken):
+    (x, normals), _, _ = pieces()
+    assert Sheets.of(x, normals) is not None
+    lower = x[:, 2] < np.median(x[:, 2])
+    assert Sheets.of(x[lower], normals[lower]) is None
+    turned = Sheets.of(x, -normals)
+    assert turned is not None
+    np.testing.assert_array_equal(turned.normals, normals)
+
+
+@pytest.mark.slow
+def test_the_engine_mates_closed_meshes_and_says_so():
+    first, second = broken_block()
+    g1, g2 = motion(1), motion(2)
+    source, reference = first.moved(g1), second.moved(g2)
+    verifier = linear_verifier(-4.0, mate_rims=8.0, mate_smaller=20.0, mate_depth=-20.0)
+    found = judge(source, reference, network(verifier), Settings())
+    assert found.candidates.methods[0] == "mate"
+    assert turn_between(found.poses()[0], g2 @ inverse(g1)) < 2
+    seams = judge(source, reference, network(verifier), Settings(method="seam"))
+    assert "mate" not in seams.candidates.methods
+
+
+@pytest.mark.slow
+def test_a_given_pose_is_settled_as_a_mate():
+    first, second = broken_block()
+    near = pose(np.eye(3), np.array([0.03, 0.02, -0.04]))
+    found = judge(first, second, network(), Settings(), init=near)
+    rows = [
+        i
+        for i, (how, origin) in enumerate(
+            zip(found.candidates.methods, found.candidates.origins, strict=True)
+        )
+        if (how, origin) == ("mate", "given")
+    ]
+    assert len(rows) == 1
+    assert np.linalg.norm(found.poses()[rows[0]][:3, 3]) < 0.02
