@@ -7,6 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # as the command does, before torch looks
+
 import torch
 
 from bitr.groups import Field, Rep, components

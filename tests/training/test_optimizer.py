@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bitr.model import BITR
 from bitr.training.config import OptimizerConfig
 from bitr.training.distributed import Group
-from bitr.training.optimizer import Trainer, make_optimizers, rate_at, update_average
+from bitr.training.optimizer import Muon, Trainer, make_optimizers, rate_at, update_average
 from bitr.training.stream import collate
 from tests.training.cases import MODEL, changed, config, pair
 
@@ -69,7 +69,7 @@ def test_muon_is_for_matrices_and_moves_them_equally_far_in_all_directions():
     torch.manual_seed(0)
     matrix, thin, bias = (torch.nn.Parameter(torch.zeros(shape)) for shape in ((8, 12), (12, 4), (8,)))
     made = make_optimizers([bias, matrix, thin], OptimizerConfig("muon", rate=0.1))
-    assert [type(each) for each in made] == [torch.optim.Muon, torch.optim.AdamW]
+    assert [type(each) for each in made] == [Muon, torch.optim.AdamW]
     assert [p for each in made for group in each.param_groups for p in group["params"]] == [
         matrix,
         bias,
@@ -80,8 +80,27 @@ def test_muon_is_for_matrices_and_moves_them_equally_far_in_all_directions():
     made[0].step()
     moved = left.T @ matrix.detach() @ right.T
     sizes = -moved.diagonal() / (0.1 * 0.2 * 12**0.5)  # Adam's size: a root mean square of 0.2 of the rate
-    assert ((sizes > 0.5) & (sizes < 1.5)).all()  # PyTorch's bound on its few rounds of Newton and Schulz
+    assert ((sizes > 0.5) & (sizes < 1.5)).all()  # after few rounds of Newton and Schulz
     assert (moved - torch.diag(moved.diagonal())).abs().max() < 0.05
+
+
+def test_muon_steps_as_pytorchs_does(monkeypatch):
+    """Up to the precision of its products: PyTorch's are in bfloat16, here made float32."""
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
+    torch.manual_seed(0)
+    start = [torch.randn(shape) for shape in ((8, 12), (20, 9), (8, 12))]
+    ours, theirs = ([torch.nn.Parameter(each.clone()) for each in start] for _ in range(2))
+    (made,) = make_optimizers(ours, OptimizerConfig("muon", rate=0.01, weight_decay=0.1))
+    made.param_groups[0]["lr"] = 0.02
+    other = torch.optim.Muon(theirs, 0.02, 0.1, adjust_lr_fn="match_rms_adamw")
+    for _ in range(4):
+        for a, b in zip(ours, theirs, strict=True):
+            a.grad = torch.randn(a.shape)
+            b.grad = a.grad.clone()
+        made.step()
+        other.step()
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_without_matrices_is_left_to_adam():

@@ -53,6 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
     Ctrl-C ends it quietly with status 130; so does, with 1, a reader of the output that goes away.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    # virtual machines may announce AMX and end what uses it by an illegal instruction
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     _prepare_streams()
     try:
         if not given and "_BITR_COMPLETE" not in os.environ:  # a shell that completes gives no arguments
