@@ -88,7 +88,7 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
-            shapes: dict[torch.Size, list[nn.Parameter]] = {}
+            shapes: dict[torch.Size, list[Tensor]] = {}
             for each in group["params"]:
                 if each.grad is not None:
                     shapes.setdefault(each.shape, []).append(each)
