@@ -6,6 +6,7 @@ import pytest
 from bitr.assembly.align import Frame
 from bitr.assembly.assemble import Settings, judge
 from bitr.assembly.mate import Sheets, mate_motions, mates, settle_mates
+from bitr.assembly.sample import sample
 from bitr.data.poses import inverse, pose
 from bitr.io import Geometry, as_points, farthest_points
 from tests.assembly.cases import LAWS, changed, changed_pose, linear_verifier, network, shift, turn_between
@@ -71,6 +72,21 @@ def test_two_pieces_of_a_block_are_found_without_a_model(seed):
     best = mate_motions(a, b, 5)[0]
     assert turn_between(best, frame.inside(truth)) < 2
     assert np.linalg.norm((best - frame.inside(truth))[:3, 3]) < 0.05
+
+
+def test_two_pieces_without_normals_are_found_as_well():
+    x, y, truth = pieces(count=900)
+    sampled = sample(Geometry(x[0]), Geometry(y[0]), network().model.config, 100, 1)
+    assert sampled.sheets is not None
+    best = sampled.frame.outside(mate_motions(*sampled.sheets, 5)[0])
+    assert turn_between(best, truth) < 2
+    assert np.linalg.norm((best - truth)[:3, 3]) < 0.05
+
+
+def test_open_pieces_without_normals_are_no_sheets():
+    x, y, _ = pieces(count=900)
+    halves = [Geometry(points[points[:, 0] > np.median(points[:, 0])]) for points in (x[0], y[0])]
+    assert sample(*halves, network().model.config, 100, 1).sheets is None
 
 
 @pytest.mark.parametrize("law", LAWS)

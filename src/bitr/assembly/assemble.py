@@ -258,6 +258,7 @@ def judge(
         1 if settings.fast else SAMPLINGS,
         settings.seed,
         FAST_SURFACE if settings.fast else SURFACE,
+        "mate" in methods,
     )
     proposals = propose(sampled, network.model, methods, init)
     proposals = (
@@ -441,7 +442,7 @@ def _warnings(
     if settings.method not in ("auto", "model", best.method) and best.origin != "given":
         needs = ""
         if settings.method == "mate":
-            needs = " (it takes closed meshes, or closed clouds with normals)"
+            needs = " (it takes closed pieces)"
         yield f"nothing was found by {settings.method}{needs}; the pose is by {best.method}"
     if best.method == "model" and not network.fitted:
         yield "the confidence was fitted with other weights; bitr calibrate fits it for these"

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Frame, Points, centroid
 from bitr.assembly.mate import Sheets
-from bitr.assembly.surface import Surface
+from bitr.assembly.surface import Surface, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
 from bitr.data.transforms import take
 from bitr.errors import InputError
@@ -33,6 +33,8 @@ UNTIE = 1e-6
 SIMILAR = 1.3
 """Densities whose ratio is below this are left as they are."""
 AREA_RANK = 8
+OPEN = 0.1
+"""Share of points right at a border from which on a cloud without normals counts as open."""
 FRESH = 0.8
 """Most of a cloud's points that a further sampling takes, so that samplings differ."""
 
@@ -48,7 +50,7 @@ class Sampled:
     """In the coordinates of ``frame``: centred, and without a unit."""
     reference: Surface
     sheets: tuple[Sheets, Sheets] | None
-    """Source and reference as sheets that end at rims; None unless both are closed, with normals."""
+    """Source and reference as sheets that end at rims; None unless both are closed."""
     coarse: tuple[Surface, Surface]
     """Source and reference with fewer points, for searches."""
     dense: tuple[Geometry, Geometry]
@@ -65,8 +67,12 @@ def sample(
     samplings: int,
     seed: int = 0,
     surface: int = SURFACE,
+    breaks: bool = True,
 ) -> Sampled:
-    """Both pieces as surfaces and, for the model, in several samplings of up to ``budget`` points a piece."""
+    """Both pieces as surfaces and, for the model, in several samplings of up to ``budget`` points a piece.
+
+    ``breaks`` asks for closed pieces as sheets; normals that are not given are then estimated.
+    """
     log.info("choosing points of %s and %s", source.name, reference.name)
     dense = _dense(source, seed), _dense(reference, seed)
     areas = _area(dense[0].points), _area(dense[1].points)
@@ -74,18 +80,29 @@ def sample(
     frame = Frame.of(*(side.points for side in dense))
     if not frame.unit > 0:
         raise InputError(f"{source.name} and {reference.name}: all points are at one place, expected shapes")
-    surfaces, sheets = [], []
-    with_normals = all(side.normals is not None for side in dense)
-    for side, count, place in zip(dense, counts, (frame.source, frame.reference), strict=True):
-        rows = _farthest(side.points, count, 0)
-        normals = side.normals[rows] if with_normals and side.normals is not None else None
-        surfaces.append(Surface.of(place(side.points[rows]), normals))
-        sheets.append(None if normals is None else Sheets.of(surfaces[-1].points, normals))
-    x, y = surfaces
-    closed = None if sheets[0] is None or sheets[1] is None else (sheets[0], sheets[1])
+    rows = [_farthest(side.points, count, 0) for side, count in zip(dense, counts, strict=True)]
+    places = frame.source(dense[0].points[rows[0]]), frame.reference(dense[1].points[rows[1]])
+    given = [side.normals[own] for side, own in zip(dense, rows, strict=True) if side.normals is not None]
+    normals: tuple[Points | None, ...] = (given[0], given[1]) if len(given) == 2 else (None, None)
+    x, y = (Surface.of(points, own) for points, own in zip(places, normals, strict=True))
+    sheets = _sheets(x, y, *normals) if breaks else None
+    if sheets is not None and normals[0] is None:  # the two walls of a thin piece are told apart then
+        x, y = (Surface.of(side.points, side.normals) for side in sheets)
     few = _counts(dense, areas, None, budget)
     seen = tuple(_seen(dense, few, start, config) for start in range(samplings))
-    return Sampled(frame, x, y, closed, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
+    return Sampled(frame, x, y, sheets, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
+
+
+def _sheets(
+    x: Surface, y: Surface, x_normals: Points | None, y_normals: Points | None
+) -> tuple[Sheets, Sheets] | None:
+    """Both pieces as sheets; None where one of them is open."""
+    if x_normals is None or y_normals is None:
+        if any(side.border.clear.sum() > OPEN * len(side.points) for side in (x, y)):
+            return None
+        x_normals, y_normals = outward_normals(x), outward_normals(y)
+    one, other = Sheets.of(x.points, x_normals), Sheets.of(y.points, y_normals)
+    return None if one is None or other is None else (one, other)
 
 
 def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:

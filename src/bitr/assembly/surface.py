@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from scipy.spatial.distance import cdist
 from small_gicp import KdTree
 
 from bitr.assembly.align import Numbers, Points, Poses, dot, moved, moved_back, root_mean_square
@@ -33,6 +34,12 @@ SPREAD = 128
 """Points by which a surface is looked at."""
 BEYOND = 0.45
 """Spacings from the outermost points of a sample to the border they were sampled from."""
+GAUSS_ROUNDS, GAUSS_DAMPING = 12, 1.0
+"""Steps of conjugate gradients for a winding number of 1/2, and the damping over the diagonal."""
+SHARPEN_ROUNDS, SHARPEN_NEIGHBORS, SHARPEN_FROM, SHARPEN_KEEP = 3, 16, 0.5, 0.05
+"""Times that a normal is fitted again to neighbours on its own sheet, how many there are, the least cosine
+between their normals, and how much a normal stays as it is, in squared spacings: a line of neighbours fixes
+none."""
 
 NO_SURFACE = f"fewer than {NUM_NEIGHBORS} points, or all at one place, show no surface"
 
@@ -120,6 +127,63 @@ class Surface(Sample):
     def spread(self) -> Int64[np.ndarray, " m"]:
         """Numbers of points that are far from each other: the first few already cover the surface."""
         return farthest_points(self.points, min(SPREAD, len(self.points)))
+
+
+def outward_normals(surface: Surface) -> Points:
+    """Unit normals that point out of a closed surface, with creases kept sharp; none need to be given.
+
+    Gauss' theorem gives the first directions. Then planes are fitted to the neighbours whose normals agree:
+    a plane at a crease belongs to one side of it.
+    """
+    points, normals = surface.points, unit_rows(surface_elements(surface))
+    count = min(SHARPEN_NEIGHBORS, len(points))
+    index = surface.tree.batch_knn_search(points, count)[0].view(np.int64)
+    around = points[index]
+    for _ in range(SHARPEN_ROUNDS):
+        cosine = np.einsum("nki,ni->nk", normals[index], normals)
+        weight = np.square(np.clip((cosine - SHARPEN_FROM) / (1 - SHARPEN_FROM), 0, 1))[:, :, None]
+        weight /= weight.sum(1, keepdims=True)
+        offset = around - (weight * around).sum(1, keepdims=True)
+        spread = (weight * offset).swapaxes(1, 2) @ offset
+        spread -= SHARPEN_KEEP * surface.spacing**2 * normals[:, :, None] * normals[:, None]
+        axes = np.linalg.eigh(spread)[1][:, :, 0]
+        normals = axes * np.where(dot(axes, normals) < 0, -1.0, 1.0)[:, None]
+    return normals
+
+
+def surface_elements(surface: Surface) -> Points:
+    r"""The smallest vectors :math:`\mu_j` at the points whose winding number is 1/2 at every point:
+
+    :math:`\sum_j \frac{(x_j - x_i)\cdot\mu_j}{4\pi\,|x_j - x_i|^3} = \tfrac12`, by Gauss' theorem the
+    area times the outward normal where the surface is closed (Lin et al., parametric Gauss reconstruction).
+    Distances count as one spacing of eight neighbours at least.
+    """
+    x = surface.points
+    distance = cdist(x, x)
+    kernel = np.maximum(distance, np.sqrt(SPACING_RANK) * surface.spacing)
+    kernel = 1 / (4 * np.pi * kernel * kernel * kernel)
+    distance *= kernel
+    damping = GAUSS_DAMPING * np.einsum("ij,ij->i", distance, distance)
+
+    def elements(weight: Numbers) -> Points:
+        """The transposed sums: Σᵢ wᵢ (xⱼ − xᵢ) kᵢⱼ."""
+        sums = kernel @ (weight[:, None] * np.concatenate([np.ones((len(x), 1)), x], axis=1))
+        return x * sums[:, :1] - sums[:, 1:]
+
+    def winding(vectors: Points) -> Numbers:
+        sums = kernel @ np.concatenate([dot(x, vectors)[:, None], vectors], axis=1)
+        return sums[:, 0] - dot(x, sums[:, 1:])
+
+    weight, residual = np.zeros(len(x)), np.full(len(x), 0.5)
+    direction, power = np.zeros(len(x)), 1.0
+    for _ in range(GAUSS_ROUNDS):
+        scaled = residual / damping
+        power, before = residual @ scaled, power
+        direction = scaled + power / before * direction
+        image = winding(elements(direction)) + damping * direction
+        step = power / (direction @ image)
+        weight, residual = weight + step * direction, residual - step * image
+    return elements(weight)
 
 
 def common_spacing(x: Surface, y: Surface) -> float:
