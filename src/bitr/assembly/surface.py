@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
 from small_gicp import KdTree
@@ -55,7 +56,7 @@ class Sample:
     def nearest(self, places: Float64[np.ndarray, "*g m 3"]) -> Int64[np.ndarray, "*g m"]:
         """Numbers of the points that are nearest to places."""
         assert self.tree is not None
-        index, _ = self.tree.batch_knn_search(places.reshape(-1, 3), 1)
+        index, _ = self.tree.batch_knn_search(places.reshape(-1, 3), 1, torch.get_num_threads())
         return index.view(np.int64).reshape(places.shape[:-1])
 
 
