@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from markupsafe import Markup
 
 from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
 from bitr.assembly.network import Network
@@ -100,8 +99,8 @@ def render_evaluation(
         "title": title,
         "table": list(zip(*table, strict=True)),
         "notes": NOTES,
-        "histogram": Markup(charts.rotation_histogram(errors).to_svg()),
-        "recall": Markup(charts.recall_curve(errors).to_svg()),
+        "histogram": charts.rotation_histogram(errors),
+        "recall": charts.recall_curve(errors),
         "settings": [(name, str(value)) for name, value in report.settings.items() if value is not None],
         "listed": f"{some}{len(pairs):,}",
         "rows": [_list_pair(place, pairs[place]) for place in listed],
