@@ -367,36 +367,33 @@ def _copy(model: BITR, dtype: torch.dtype) -> BITR:
 
 def cloud_pair(n: int, share: float = 0.4) -> PairMaker:
     """Two pieces of a generated shape of ``n`` points, ``share`` of them in the source."""
-
-    def make(generator: torch.Generator) -> Pair:
-        x, y = cut(bumpy_shape(n, generator), share, generator)
-        return _placed(_colored(x), generator), _placed(_colored(y), generator)
-
-    return make
+    return lambda generator: _place(
+        [_colored(piece) for piece in cut(bumpy_shape(n, generator), share, generator)], generator
+    )
 
 
 def overlapping_pair(n: int, noise: float) -> PairMaker:
     """Two pieces of ``n`` points that share half of them, up to noise: the first n/2 rows correspond."""
 
     def make(generator: torch.Generator) -> Pair:
-        shape = bumpy_shape(3 * n // 2, generator)
-        first, rest = cut(shape, 1 / 3, generator)
+        first, rest = cut(bumpy_shape(3 * n // 2, generator), 1 / 3, generator)
         common, last = rest[: n // 2], rest[n // 2 :]  # in the order of the cut: three slices
-        x, y = (
-            _colored(piece + noise * torch.randn(piece.shape, generator=generator, dtype=piece.dtype))
-            for piece in (torch.cat([common, first]), torch.cat([common, last]))
-        )
-        return _placed(x, generator), _placed(y, generator)
+        pieces = torch.cat([common, first]), torch.cat([common, last])
+        noises = [noise * torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in pieces]
+        return _place([_colored(p + off) for p, off in zip(pieces, noises, strict=True)], generator)
 
     return make
 
 
 def mesh_pair(n: int) -> PairMaker:
-    """Two closed surfaces of ``n`` vertices each."""
+    """Two closed surfaces of ``n`` vertices each: the middle sees each direction once, and the hull of the
+    directions has the faces."""
 
     def make(generator: torch.Generator) -> Pair:
-        x, y = (_closed(_colored(bumpy_shape(n, generator))) for _ in range(2))
-        return _placed(x, generator), _placed(y, generator)
+        clouds = [_colored(bumpy_shape(n, generator)) for _ in range(2)]
+        faces = [ConvexHull(cloud.normals).simplices.astype(np.int64) for cloud in clouds]
+        meshes = [replace(c, normals=None, faces=f) for c, f in zip(clouds, faces, strict=True)]
+        return _place(meshes, generator)
 
     return make
 
@@ -407,13 +404,7 @@ def _colored(points: Tensor) -> Geometry:
     return Geometry(points.numpy(), normals.numpy(), np.sin(3 * points.numpy()) / 2 + 0.5)
 
 
-def _closed(cloud: Geometry) -> Geometry:
-    """A surface through the points: the middle sees each direction once, and the hull of the directions has
-    the faces."""
-    assert cloud.normals is not None
-    faces = ConvexHull(cloud.normals).simplices.astype(np.int64)
-    return replace(cloud, normals=None, faces=faces)
-
-
-def _placed(geometry: Geometry, generator: torch.Generator) -> Geometry:
-    return geometry.moved(Rigid.random(generator).matrix().numpy())
+def _place(pieces: Sequence[Geometry], generator: torch.Generator) -> Pair:
+    """Both pieces at random places."""
+    x, y = (piece.moved(Rigid.random(generator).matrix().numpy()) for piece in pieces)
+    return x, y
