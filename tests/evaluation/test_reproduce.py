@@ -222,7 +222,7 @@ def test_each_share_goes_on_from_the_weights_for_the_larger_one(tmp_path, monkey
 
     monkeypatch.setattr(reproduce, "weights", noted)
     monkeypatch.setattr(reproduce, "_samplings", lambda case, config, plan: [[]])
-    monkeypatch.setattr(reproduce, "_measure", lambda entries, pairs, published, plan: ())
+    monkeypatch.setattr(reproduce, "_measure", lambda entries, pairs, published, shares, plan: ())
     monkeypatch.setattr(Plan, "pairs", lambda self, data, sampling: [])
     run(find_experiment("airplane"), plan(tmp_path, baselines="none", model=None))
     keeps = ["airplane:0.7", "airplane:0.5", "airplane:0.4", "airplane:0.3"]
@@ -269,7 +269,8 @@ def test_success_counts_pairs_without_an_answer_as_failures(tmp_path, monkeypatc
 
     scores = [Score(f"pair/{i}", "m", None, np.eye(4) if i else None, None, None) for i in range(4)]
     monkeypatch.setattr(reproduce, "success", lambda id, pose, root: Worked())
-    assert reproduce.success_rate(Evaluation("any", tuple(scores)), plan(tmp_path)) == 0.75
+    found = reproduce.success_share(Evaluation("any", tuple(scores)), plan(tmp_path))
+    assert found == {reproduce.SUCCESS: 0.75}
 
 
 def test_manipulation_counts_successes_and_the_true_pose_has_them_all(tmp_path, monkeypatch):

@@ -167,26 +167,21 @@ def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Veri
     if len(rows) < LEAST:
         raise InputError(f"{origin.data}: {len(rows)} pairs, expected at least {LEAST} to fit on")
     fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
-    answers: list[tuple[float, float, bool, bool]] = [(0.0, 0.0, False, False)] * len(rows)
-    for k in range(FOLDS):
-        fitted = _fit([each for each, own in zip(rows, fold, strict=True) if own != k], origin, seed)
-        for i in np.flatnonzero(fold == k).tolist():
-            answers[i] = _best(fitted, rows[i])
-    best, other, right, possible = (np.array(column) for column in zip(*answers, strict=True))
-    map_ = _fit_map(best, other, right)
+    fitted = [_fit([rows[i] for i in np.flatnonzero(fold != k).tolist()], origin, seed) for k in range(FOLDS)]
+    best, other, right, possible = _answers([(fitted[k], each) for k, each in zip(fold, rows, strict=True)])
     held_back = np.zeros(len(rows))
     for k in range(FOLDS):
         own = _fit_map(best[fold != k], other[fold != k], right[fold != k])
         held_back[fold == k] = _confidence(own, best[fold == k], other[fold == k])
     check = Check(held_back, right, possible)
     told = asdict(origin) | {key: value for key, value in check.to_dict().items() if key != "bins"}
+    map_ = _fit_map(best, other, right)
     return replace(_fit(rows, origin, seed), calibration=map_, origin=told), check
 
 
 def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:
     """The verifier on pairs that it was not fitted on."""
-    answers = [_best(verifier, each) for each in rows]
-    best, other, right, possible = (np.array(column) for column in zip(*answers, strict=True))
+    best, other, right, possible = _answers([(verifier, each) for each in rows])
     return Check(_confidence(verifier.calibration, best, other), right, possible)
 
 
@@ -198,13 +193,16 @@ def joints_of(verifier: Verifier, rows: Sequence[Rows]) -> tuple[str, ...]:
     return tuple(name for name in METHODS if name in often or name == "model")
 
 
-def _best(verifier: Verifier, rows: Rows) -> tuple[float, float, bool, bool]:
-    """Scores of the best candidate and of the best that differs; whether it is right, and whether any is."""
-    scores = verifier.scores(rows.evidence)
-    first = int(np.argmax(scores))
-    far = gaps(rows.poses, rows.poses[first]) > 1
-    other = float(scores[far].max()) if far.any() else RUNNER_UP
-    return float(scores[first]), max(other, RUNNER_UP), bool(rows.right[first]), bool(rows.right.any())
+def _answers(judged: Sequence[tuple[Verifier, Rows]]) -> tuple[np.ndarray, ...]:
+    """Scores of each pair's best candidate and of the best that differs; is it right, and is any?"""
+    found = []
+    for verifier, rows in judged:
+        scores = verifier.scores(rows.evidence)
+        first = int(np.argmax(scores))
+        far = gaps(rows.poses, rows.poses[first]) > 1
+        other = max(scores[far].max(), RUNNER_UP) if far.any() else RUNNER_UP
+        found.append((scores[first], other, rows.right[first], rows.right.any()))
+    return tuple(np.array(column) for column in zip(*found, strict=True))
 
 
 def _confidence(

@@ -351,22 +351,17 @@ def _has_column(path: Path, name: str) -> bool:
 
 
 def _prediction(row: Row, wide: bool) -> Prediction:
+    cells = [row.values.get(name) for name in (NUMBERS if wide else ("transformation",))]
+    # nested lists are flattened, and the reader of numbers reports anything else
+    numbers = " ".join(map(str, cells)).replace("[", " ").replace("]", " ")
     reason, seconds = row.values.get("error"), row.values.get("seconds")
     return Prediction(
         id=row.name("id"),
         at=row.at,
-        transformation=_pose(row, wide),
+        transformation=None if all(cell is None for cell in cells) else pose_of_numbers(numbers, row.at),
         reason=reason if isinstance(reason, str) and reason else "the file has no answer",
         seconds=None if seconds is None else _seconds(row, seconds),
     )
-
-
-def _pose(row: Row, wide: bool) -> Pose | None:
-    cells = [row.values.get(name) for name in NUMBERS] if wide else [row.values.get("transformation")]
-    if all(cell is None for cell in cells):
-        return None
-    # nested lists are flattened, and the reader of numbers reports anything else
-    return pose_of_numbers(" ".join(map(str, cells)).replace("[", " ").replace("]", " "), row.at)
 
 
 def _seconds(row: Row, value: object) -> float:

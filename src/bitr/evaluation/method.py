@@ -12,6 +12,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
+from bitr.assembly.finish import METHODS
 from bitr.assembly.network import Network
 from bitr.assembly.refine import REFINEMENTS
 from bitr.data import AssemblyPair
@@ -62,17 +63,14 @@ def engine(network: Network, settings: Settings | None = None, name: str = "") -
 
 def model_alone(model: BITR, points: int | None, name: str = "BITR") -> Method:
     """The answer of ``bitr assemble --fast``: one forward pass of the model."""
-    return engine(Network(_freeze(model), name, points), Settings(fast=True))
+    return engine(network_of(model, points, name=name), Settings(fast=True))
 
 
-def network_of(model: BITR, points: int | None, joints: tuple[str, ...], name: str = "BITR") -> Network:
-    """The engine's network from a model that was just trained."""
-    return Network(_freeze(model), name, points, joints)
-
-
-def _freeze(model: BITR) -> BITR:
-    """A copy that does not train, in double precision."""
-    return deepcopy(model).double().requires_grad_(False).eval()
+def network_of(
+    model: BITR, points: int | None, joints: tuple[str, ...] = METHODS, name: str = "BITR"
+) -> Network:
+    """The engine's network from a model that was just trained: a copy, frozen and in double precision."""
+    return Network(deepcopy(model).double().requires_grad_(False).eval(), name, points, joints)
 
 
 def refined(method: Method, name: str) -> Method:

@@ -163,9 +163,8 @@ def _run_case(
     else:
         found = weights(config, config.data.name, plan, len(experiment.cases))
         entries = list(_rows_of(experiment, case, config, plan, found))
-    rows = _measure(entries, pairs, experiment.published_in(case.title), plan)
-    if experiment.simulated:
-        rows = tuple(_count_successes(row, plan) for row in rows)
+    shares = success_share if experiment.simulated else near_share
+    rows = _measure(entries, pairs, experiment.published_in(case.title), shares, plan)
     title = config.data.name if case == Case(case.data) else case.title
     return Table(title, rows, pairs[0], case.keep), found
 
@@ -281,42 +280,38 @@ def _measure(
     entries: Sequence[Entry],
     samplings: Sequence[Sequence[AssemblyPair]],
     published: Mapping[str, Published],
+    shares: Callable[[Evaluation, Plan], dict[str, float]],
     plan: Plan,
 ) -> tuple[Repeated, ...]:
     """A row for each entry on every sampling, and below them those that only the paper has."""
     rows = []
     for entry in entries:
-        found: tuple[Evaluation, ...] = ()
+        row = Repeated(entry.name, (), entry.made, published.get(entry.name))
         if entry.method is not None:
             log.info("evaluating %s", entry.name)
-            found = tuple(evaluate(entry.method, pairs, plan.progress) for pairs in samplings)
-        row = Repeated(entry.name, found, entry.made, published.get(entry.name))
-        if errors := row.pooled.values("rotation_error_deg").tolist():
-            near = sum(degrees <= NEAR for degrees in errors) / len(errors)
-            row = replace(row, shares={f"within {NEAR:g}°": near})
+            row = replace(row, samplings=tuple(evaluate(entry.method, p, plan.progress) for p in samplings))
+            row = replace(row, shares=shares(row.pooled, plan))
         rows.append(row)
     names = {entry.name for entry in entries}
     alone = [Repeated(name, (), PAPER_ONLY, each) for name, each in published.items() if name not in names]
     return *rows, *alone
 
 
-def _count_successes(row: Repeated, plan: Plan) -> Repeated:
-    """The row with the share of successes beside its errors.
+def near_share(evaluation: Evaluation, plan: Plan) -> dict[str, float]:
+    """The share of all pairs whose rotation is found."""
+    return {f"within {NEAR:g}°": float(np.mean(evaluation.values("rotation_error_deg") <= NEAR))}
+
+
+def success_share(evaluation: Evaluation, plan: Plan) -> dict[str, float]:
+    """The share of all pairs whose answer works; a pair without an answer does not.
 
     The errors are against the one pose that was demonstrated, or the nearest turn of a bowl; another one may
     work as well, so the paper reports none.
     """
-    if not row.samplings:
-        return row
-    log.info("simulating the answers of %s", row.name)
-    return replace(row, shares={SUCCESS: success_rate(row.pooled, plan)})
-
-
-def success_rate(evaluation: Evaluation, plan: Plan) -> float:
-    """The share of all pairs whose answer works; a pair without an answer does not."""
+    log.info("simulating the answers of %s", evaluation.method)
     poses = [(score.id, score.transformation) for score in evaluation.scores]
     worked = [pose is not None and success(id, pose, plan.root).succeeded for id, pose in poses]
-    return sum(worked) / len(worked)
+    return {SUCCESS: sum(worked) / len(worked)}
 
 
 # The law table of App. D.2
@@ -371,9 +366,6 @@ class Table:
     """The first sampling, for pictures and law errors."""
     keep: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"title": self.title, "keep": self.keep, "rows": [row.to_dict() for row in self.rows]}
-
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -393,7 +385,10 @@ class Result:
             "section": self.experiment.section,
             **self.settings,
             "chance": chance_level(),
-            "tables": [each.to_dict() for each in self.tables],
+            "tables": [
+                {"title": each.title, "keep": each.keep, "rows": [row.to_dict() for row in each.rows]}
+                for each in self.tables
+            ],
             **self.more,
         }
 
