@@ -36,6 +36,8 @@ JOINT = 0.05
 """Share of the right answers from which on a method belongs to the weights' kinds of joint."""
 BINS = 10
 """Bins of a reliability diagram."""
+SURE, LOW = 0.9, 0.2
+"""Confidences above which an answer is taken to be right, and below which it is not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,31 @@ def auroc(confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) 
 
 
 @dataclass(frozen=True)
+class Trust:
+    """Quality of the confidences."""
+
+    mean: float
+    error: float | None
+    """Expected calibration error; None for fewer answers than bins."""
+    auroc: float | None
+    wrong_above: float | None
+    """Share of wrong answers among those with a confidence above ``SURE``."""
+    below: float
+    """Share of answers with a confidence below ``LOW``."""
+
+
+def measure_trust(confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> Trust:
+    sure = confidence > SURE
+    return Trust(
+        mean=float(confidence.mean()),
+        error=reliability(confidence, right).expected_error if len(right) >= BINS else None,
+        auroc=auroc(confidence, right),
+        wrong_above=float((~right)[sure].mean()) if sure.any() else None,
+        below=float((confidence < LOW).mean()),
+    )
+
+
+@dataclass(frozen=True)
 class Origin:
     """The pairs that a verifier was fitted on."""
 
@@ -118,20 +145,17 @@ class Check:
         return reliability(self.confidence, self.right)
 
     def to_dict(self) -> dict[str, Any]:
-        sure = self.confidence > 0.9
+        found, bins = measure_trust(self.confidence, self.right), self.reliability
         return {
             "pairs": len(self.right),
             "share_right": float(self.right.mean()),
             "share_possible": float(self.possible.mean()),
-            "mean_confidence": float(self.confidence.mean()),
-            "expected_calibration_error": self.reliability.expected_error,
-            "auroc": auroc(self.confidence, self.right),
-            "above_0.9": int(sure.sum()),
-            "wrong_above_0.9": float((~self.right)[sure].mean()) if sure.any() else None,
-            "bins": {
-                "confidence": self.reliability.confidence.tolist(),
-                "share_right": self.reliability.right.tolist(),
-            },
+            "mean_confidence": found.mean,
+            "expected_calibration_error": found.error,
+            "auroc": found.auroc,
+            f"above_{SURE:g}": int((self.confidence > SURE).sum()),
+            f"wrong_above_{SURE:g}": found.wrong_above,
+            "bins": {"confidence": bins.confidence.tolist(), "share_right": bins.right.tolist()},
         }
 
 

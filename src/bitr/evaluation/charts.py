@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -48,10 +48,6 @@ STYLE: Any = {
     "svg.fonttype": "none",
 }
 CHANCE = {"color": "#777777", "linestyle": "--", "linewidth": 1.0}
-PAGE = (440, 250)
-"""Width and height of a chart inside a page."""
-LEFT, RIGHT, TOP, BOTTOM = 32, 14, 10, 40
-"""Margins of a chart inside a page."""
 
 Values = Float64[np.ndarray, " _"]
 
@@ -68,6 +64,11 @@ class Curve:
 @dataclass(frozen=True, eq=False)
 class Chart:
     """Curves by the names of the methods, and one to compare them with."""
+
+    page: ClassVar = (440, 250)
+    """Width and height inside a page."""
+    margins: ClassVar = (32, 14, 10, 40)
+    """Left, right, top and bottom inside a page."""
 
     curves: Mapping[str, Curve]
     level: Mapping[str, Curve]
@@ -129,9 +130,10 @@ class Chart:
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         """The pixel of a point inside a page."""
-        (width, height), (left, right), top = PAGE, self.x_limits, self.y_limits[1] or 1.0
-        across = LEFT + (width - LEFT - RIGHT) * (x - left) / (right - left)
-        return round(across, 1), round(height - BOTTOM - (height - TOP - BOTTOM) * y / top, 1)
+        (width, height), (left, right, above, below) = self.page, self.margins
+        (first, last), top = self.x_limits, self.y_limits[1] or 1.0
+        across = left + (width - left - right) * (x - first) / (last - first)
+        return round(across, 1), round(height - below - (height - above - below) * y / top, 1)
 
 
 def rotation_histogram(errors: Mapping[str, Values]) -> Chart:
