@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from bitr.evaluation.reproduce.plan import measure_pace
+from bitr.evaluation.experiment import measure_pace
 from bitr.settings import from_file
 from bitr.training import TrainConfig, train
 from bitr.training.config import config_file

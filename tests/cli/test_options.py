@@ -12,7 +12,7 @@ from bitr.assembly.refine import REFINEMENTS
 from bitr.cli import app, evaluate, main, options
 from bitr.data import datasets
 from bitr.data.storage import SPLITS
-from bitr.evaluation.reproduce import EXPERIMENTS
+from bitr.evaluation.experiment import EXPERIMENTS
 from bitr.model.checkpoint import find
 from bitr.training.config import config_file
 

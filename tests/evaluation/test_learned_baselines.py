@@ -14,13 +14,13 @@ from bitr.data import bumpy_shape, cut, dataset
 from bitr.errors import InputError
 from bitr.evaluation.evaluate import evaluate
 from bitr.evaluation.learned_baselines import (
+    REGRESSORS,
     Sizes,
     greatest,
     kind,
     learned_method,
     load,
     regressor,
-    regressors,
     save,
 )
 from bitr.groups import Cloud, Rigid, rotation_angle
@@ -39,7 +39,7 @@ from bitr.training.config import DataConfig, LossConfig, RunConfig
 from bitr.training.loss import pose_loss
 from tests.data.cases import pair_of
 
-NAMES = sorted(regressors())
+NAMES = sorted(REGRESSORS)
 SMALL = Sizes(points=48, channels=16)
 STEPS, RATE = 60, 3e-3
 

@@ -19,6 +19,7 @@ from bitr.io import (
     farthest_points,
     read,
     sample_surface,
+    spacing_of,
     write,
 )
 from tests.io.samples import cloud, mesh
@@ -223,3 +224,13 @@ def test_normals_turn_with_the_cloud(factor):
 def test_normals_of_fewer_points_than_neighbours():
     points = np.random.default_rng(0).normal(size=(5, 3))
     assert np.allclose(np.linalg.norm(estimate_normals(points, points), axis=1), 1)
+
+
+def test_spacing_is_the_side_of_a_points_square_on_the_surface():
+    """Points of a plane, uniform at a known density; a motion and the order change nothing, a scale all."""
+    rng = np.random.default_rng(0)
+    plane = np.column_stack([rng.uniform(0, 100, (4000, 2)), np.zeros(4000)])
+    found = spacing_of(plane)
+    assert found == pytest.approx(100 / np.sqrt(4000), rel=0.1)
+    assert spacing_of(5 * plane[::-1] + 7) == pytest.approx(5 * found, rel=1e-9)
+    assert spacing_of(plane[:1]) == 0.0

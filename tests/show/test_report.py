@@ -18,7 +18,6 @@ from bitr.evaluation.evaluate import Errors, Evaluation, Score
 from bitr.evaluation.report import Repeated, Report, ranked
 from bitr.show.report import (
     MOST_ROWS,
-    Example,
     best_of,
     error_rows,
     render_assembly,
@@ -260,8 +259,8 @@ def page_of(report, scene, most=5, title="title"):
     pairs = ranked(report.rows[0])
     shown = spread(sum(pair.score.errors is not None for pair in pairs), most)
     examples = {
-        place: Example(
-            replace(scene, title=pairs[place].name), [*error_rows(pairs[place]), ("sure", f"{place}")]
+        place: replace(
+            scene, title=pairs[place].name, facts=[*error_rows(pairs[place]), ("sure", f"{place}")]
         )
         for place in shown
     }

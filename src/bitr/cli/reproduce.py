@@ -67,11 +67,11 @@ def run(
         raise InputError(f"--baselines {baselines}: expected one of {', '.join(known)}")
     try:
         with session(verbose, counted=True) as progress:  # torch takes a second to import
-            from bitr.evaluation import reproduce
+            from bitr.evaluation import experiment, reproduce
 
-            plan = reproduce.Plan(
+            plan = experiment.Plan(
                 out=output,
-                budget=reproduce.Budget.of(budget),
+                budget=experiment.Budget.of(budget),
                 seed=seed,
                 samplings=samplings,
                 limit=limit,
@@ -87,7 +87,7 @@ def run(
                 every, files = reproduce.run_all(plan)
                 text = every.to_json() if json else every.to_markdown()
             else:
-                one, files = reproduce.run_one(reproduce.experiment(name), plan)
+                one, files = reproduce.run_one(experiment.find_experiment(name), plan)
                 text = one.to_json() if json else one.to_markdown()
     except KeyboardInterrupt:
         say(f"stopped; the same command goes on from what is in {output}")

@@ -6,9 +6,8 @@ for. FPFH + RANSAC, FGR and KISS-Matcher need the extra ``baselines``.
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -22,14 +21,13 @@ from bitr.assembly.align import arun
 from bitr.data import AssemblyPair
 from bitr.data.piece import as_piece
 from bitr.data.poses import move_points, nearest_pose, pose
-from bitr.errors import InputError
-from bitr.evaluation.method import Method
+from bitr.errors import InputError, unknown_name
+from bitr.evaluation.method import Method, Solve
 from bitr.evaluation.metrics import Pose
+from bitr.io import spacing_of
 
 POINTS = 5000
 """Points of a cloud that a classical method sees; a mesh is sampled first."""
-NUM_NEIGHBORS = 16
-"""Neighbours that give the spacing of a cloud."""
 LEAST_POINTS, LEAST_EXTENT = 10, 2.0
 """Needed by the libraries, the extent in spacings: one that is left with a single point ends the process."""
 SEED = 0
@@ -55,66 +53,49 @@ Points = Float64[np.ndarray, "_ 3"]
 
 
 def baseline(name: str) -> Method:
-    """The baseline of that short name."""
-    known = baselines()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"{name}: no such baseline, expected one of {', '.join(known)}{hint}")
-    return known[name]()
+    """The baseline of that short name; one line says which library is missing."""
+    if name not in BASELINES:
+        raise unknown_name(name, "baseline", list(BASELINES))
+    title, solve, modules = BASELINES[name]
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise InputError(
+                f'{title} needs {module}, which cannot be loaded ({error}): pip install -e ".[baselines]"'
+            ) from error
+    return Method(title, solve)
 
 
-def baselines() -> dict[str, Callable[[], Method]]:
-    """The maker of each baseline, by its short name. Only "bound" looks at the answer."""
-    return {
-        "identity": identity,
-        "centroids": centroids,
-        "bound": bound,
-        "icp": icp,
-        "gicp": gicp,
-        "fpfh-ransac": fpfh_ransac,
-        "fgr": fgr,
-        "kiss-matcher": kiss_matcher,
-    }
-
-
-def identity() -> Method:
+def identity(pair: AssemblyPair) -> Pose:
     """The pieces stay where the files put them."""
-    return Method("identity", lambda pair: np.eye(4))
+    return np.eye(4)
 
 
-def centroids(budget: int = POINTS) -> Method:
+def centroids(pair: AssemblyPair) -> Pose:
     """The centroids are brought together, t = m(Y) − m(X), and nothing is turned.
 
     After random rotations its Δr is chance; its displacement is the one that any use of the shapes must beat.
     """
-
-    def solve(pair: AssemblyPair) -> Pose:
-        x, y = points(pair, budget)
-        return pose(np.eye(3), y.mean(0) - x.mean(0))
-
-    return Method("centroids", solve)
+    x, y = points(pair)
+    return pose(np.eye(3), y.mean(0) - x.mean(0))
 
 
-def bound(budget: int = POINTS) -> Method:
+def bound(pair: AssemblyPair) -> Pose:
     """The best rigid motion between points that correspond under the true pose: it looks at the answer.
 
     Not zero, since two samples of a surface share no points. Pieces that do not even touch have no
     correspondences: such a pair has no bound, and an InputError says so. Where they only touch, as fragments
     do, the gap between them is in the answer.
     """
-
-    def solve(pair: AssemblyPair) -> Pose:
-        x, y = points(pair, budget)
-        i, j = correspondences(move_points(pair.ref_from_src, x), y)
-        if len(i) < LEAST_PAIRS:
-            raise InputError(
-                f"{pair.id}: {len(i)} points of the pieces lie together in the true pose, "
-                f"expected at least {LEAST_PAIRS} for a bound"
-            )
-        return arun(torch.from_numpy(x[i]), torch.from_numpy(y[j])).matrix().numpy()
-
-    return Method("bound (true correspondences)", solve)
+    x, y = points(pair)
+    i, j = correspondences(move_points(pair.ref_from_src, x), y)
+    if len(i) < LEAST_PAIRS:
+        raise InputError(
+            f"{pair.id}: {len(i)} points of the pieces lie together in the true pose, "
+            f"expected at least {LEAST_PAIRS} for a bound"
+        )
+    return arun(torch.from_numpy(x[i]), torch.from_numpy(y[j])).matrix().numpy()
 
 
 def correspondences(x: Points, y: Points) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
@@ -133,15 +114,11 @@ def correspondences(x: Points, y: Points) -> tuple[Int64[np.ndarray, " k"], Int6
 # Iterative closest points
 
 
-def icp(budget: int = POINTS) -> Method:
+def icp(pair: AssemblyPair) -> Pose:
     """Trimmed point-to-point ICP from the identity, as the authors' code runs it (Sec. 6.5): where the pieces
     lie decides."""
-
-    def solve(pair: AssemblyPair) -> Pose:
-        local = in_place(pair, budget)
-        return local.pose(trimmed_icp(local.x, local.y))
-
-    return Method("ICP", solve)
+    local = in_unit(pair, centered=False)
+    return local.pose(trimmed_icp(local.x, local.y))
 
 
 def trimmed_icp(x: Points, y: Points) -> Pose:
@@ -163,25 +140,19 @@ def trimmed_icp(x: Points, y: Points) -> Pose:
     return matrix
 
 
-def gicp(budget: int = POINTS) -> Method:
+def gicp(pair: AssemblyPair) -> Pose:
     """small_gicp's ``align`` with its default settings: partners within four voxels, at most 20 rounds.
 
     It starts with the centroids together: from further away no point would have a partner.
     """
-
-    def solve(pair: AssemblyPair) -> Pose:
-        import small_gicp  # not needed to list the baselines
-
-        local = centered(pair, budget, GICP_VOXEL)
-        return local.pose(small_gicp.align(local.y, local.x).T_target_source)
-
-    return Method("GICP", solve)
+    local = in_unit(pair, GICP_VOXEL)
+    return local.pose(import_module("small_gicp").align(local.y, local.x).T_target_source)
 
 
 # Global registration by point features
 
 
-def fpfh_ransac(budget: int = POINTS) -> Method:
+def fpfh_ransac(pair: AssemblyPair) -> Pose:
     """RANSAC over mutually nearest features: four pairs a trial, checked by edge length and distance.
 
     Where no trial passes the checks the centroids are brought together and nothing is turned.
@@ -204,10 +175,10 @@ def fpfh_ransac(budget: int = POINTS) -> Method:
             criteria=registration.RANSACConvergenceCriteria(MOST_TRIALS, CONFIDENCE),
         )
 
-    return _by_features("FPFH + RANSAC", budget, match)
+    return match_features(pair, match)
 
 
-def fgr(budget: int = POINTS) -> Method:
+def fgr(pair: AssemblyPair) -> Pose:
     """Fast global registration (Zhou et al. 2016): a robust fit of mutually nearest features."""
 
     def match(registration: Any, x: tuple[Any, Any], y: tuple[Any, Any]) -> Any:
@@ -216,27 +187,22 @@ def fgr(budget: int = POINTS) -> Method:
         option = registration.FastGlobalRegistrationOption(decrease_mu=True)
         return registration.registration_fgr_based_on_feature_matching(x[0], y[0], x[1], y[1], option)
 
-    return _by_features("FGR", budget, match)
+    return match_features(pair, match)
 
 
-def _by_features(name: str, budget: int, match: Callable[[Any, Any, Any], Any]) -> Method:
+def match_features(pair: AssemblyPair, match: Callable[[Any, Any, Any], Any]) -> Pose:
     """``match`` takes Open3D's registration and both pieces as (cloud, features)."""
-    o3d, pools = _library("open3d", name), _library("threadpoolctl", name)
-
-    def solve(pair: AssemblyPair) -> Pose:
-        local = centered(pair, budget)
-        quiet = o3d.utility.VerbosityContextManager(o3d.utility.VerbosityLevel.Error)
-        # with several threads the seed does not decide: trials end early in an order that the system chooses
-        with quiet, pools.threadpool_limits(1, "openmp"):
-            o3d.utility.random.seed(SEED)
-            x, y = _described(o3d, local.x), _described(o3d, local.y)
-            try:
-                found = match(o3d.pipelines.registration, x, y)
-            except RuntimeError as error:  # its way to say that there is nothing to draw from
-                raise InputError(f"{pair.id}: {name} finds no features that match") from error
-        return local.pose(np.array(found.transformation))
-
-    return Method(name, solve)
+    o3d, local = import_module("open3d"), in_unit(pair)
+    quiet = o3d.utility.VerbosityContextManager(o3d.utility.VerbosityLevel.Error)
+    # with several threads the seed does not decide: trials end early in an order that the system chooses
+    with quiet, import_module("threadpoolctl").threadpool_limits(1, "openmp"):
+        o3d.utility.random.seed(SEED)
+        x, y = _described(o3d, local.x), _described(o3d, local.y)
+        try:
+            found = match(o3d.pipelines.registration, x, y)
+        except RuntimeError as error:  # its way to say that there is nothing to draw from
+            raise InputError(f"{pair.id}: no features match") from error
+    return local.pose(np.array(found.transformation))
 
 
 def _described(o3d: Any, points: Points) -> tuple[Any, Any]:
@@ -247,36 +213,32 @@ def _described(o3d: Any, points: Points) -> tuple[Any, Any]:
     normals = np.array(cloud.normals)
     inward = np.einsum("ni,ni->n", normals, points) < 0
     cloud.normals = o3d.utility.Vector3dVector(np.where(inward[:, None], -normals, normals))
-    features = o3d.pipelines.registration.compute_fpfh_feature(
-        cloud, search(FEATURE_RADIUS, FEATURE_NEIGHBORS)
-    )
-    return cloud, features
+    reach = search(FEATURE_RADIUS, FEATURE_NEIGHBORS)
+    return cloud, o3d.pipelines.registration.compute_fpfh_feature(cloud, reach)
 
 
-def kiss_matcher(budget: int = POINTS) -> Method:
+def kiss_matcher(pair: AssemblyPair) -> Pose:
     """KISS-Matcher: point features, pruned by a graph of compatible matches, with the default settings.
 
     Its estimate is taken also where it doubts it, so that no pair is left out.
     """
-    library = _library("kiss_matcher", "KISS-Matcher")
-
-    def solve(pair: AssemblyPair) -> Pose:
-        local = centered(pair, budget, KISS_VOXEL)
-        matcher = library.KISSMatcher(library.KISSMatcherConfig(voxel_size=KISS_VOXEL))
-        found = matcher.estimate(local.x, local.y)
-        return local.pose(pose(np.asarray(found.rotation), np.asarray(found.translation).reshape(3)))
-
-    return Method("KISS-Matcher", solve)
+    library, local = import_module("kiss_matcher"), in_unit(pair, KISS_VOXEL)
+    matcher = library.KISSMatcher(library.KISSMatcherConfig(voxel_size=KISS_VOXEL))
+    found = matcher.estimate(local.x, local.y)
+    return local.pose(pose(np.asarray(found.rotation), np.asarray(found.translation).reshape(3)))
 
 
-def _library(module: str, method: str) -> Any:
-    """The module, or one line that says what it is for and how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise InputError(
-            f'{method} needs {module}, which cannot be loaded ({error}): pip install -e ".[baselines]"'
-        ) from error
+BASELINES: dict[str, tuple[str, Solve, Sequence[str]]] = {
+    "identity": ("identity", identity, ()),
+    "centroids": ("centroids", centroids, ()),
+    "bound": ("bound (true correspondences)", bound, ()),
+    "icp": ("ICP", icp, ()),
+    "gicp": ("GICP", gicp, ()),
+    "fpfh-ransac": ("FPFH + RANSAC", fpfh_ransac, ("open3d", "threadpoolctl")),
+    "fgr": ("FGR", fgr, ("open3d", "threadpoolctl")),
+    "kiss-matcher": ("KISS-Matcher", kiss_matcher, ("kiss_matcher",)),
+}
+"""Name in tables, method and libraries, by the short name. Only "bound" looks at the answer."""
 
 
 # A pair in a frame and a unit of its own
@@ -300,45 +262,16 @@ class Local:
         return pose(turn, self.y_center + self.unit * near[:3, 3] - turn @ self.x_center)
 
 
-def in_place(pair: AssemblyPair, budget: int, spacing: float = 1.0) -> Local:
-    """Both relative to one center, so that the identity here is the identity of the files.
+def in_unit(pair: AssemblyPair, spacing: float = 1.0, centered: bool = True) -> Local:
+    """The pair in a unit that makes the larger of the clouds' spacings ``spacing``, whatever its scale.
 
-    The unit makes the larger of the clouds' spacings ``spacing``: the answer does not depend on a scale.
+    Each is relative to its own centroid, so that the identity here brings the centroids together, no more;
+    or, if not ``centered``, both to one center, so that the identity here is that of the files.
     """
-    x, y = points(pair, budget)
-    center = (x.mean(0) + y.mean(0)) / 2
-    return _local(pair, x, y, center, center, spacing)
-
-
-def centered(pair: AssemblyPair, budget: int, spacing: float = 1.0) -> Local:
-    """Each relative to its own centroid: the identity here brings the centroids together, no more."""
-    x, y = points(pair, budget)
-    return _local(pair, x, y, x.mean(0), y.mean(0), spacing)
-
-
-def points(pair: AssemblyPair, budget: int) -> tuple[Points, Points]:
-    """The points of source and reference that are seen, at most ``budget`` of each."""
-    x, y = (as_piece(side, budget, SEED).seen.points for side in (pair.source, pair.reference))
-    return x, y
-
-
-def spacing_of(cloud: Points) -> float:
-    """Side of the square that a point has to itself on the surface, by the median over the points."""
-    count = min(NUM_NEIGHBORS, len(cloud) - 1)
-    if not count:
-        return 0.0
-    farthest = cKDTree(cloud).query(cloud, k=count + 1)[0][:, -1]
-    return float(np.median(farthest) * np.sqrt(np.pi / count))
-
-
-def _local(
-    pair: AssemblyPair,
-    x: Points,
-    y: Points,
-    x_center: Float64[np.ndarray, " 3"],
-    y_center: Float64[np.ndarray, " 3"],
-    spacing: float,
-) -> Local:
+    x, y = points(pair)
+    x_center, y_center = x.mean(0), y.mean(0)
+    if not centered:
+        x_center = y_center = (x_center + y_center) / 2
     x, y = x - x_center, y - y_center
     widest = max(spacing_of(x), spacing_of(y))
     for side, cloud in (("source", x), ("reference", y)):
@@ -350,3 +283,9 @@ def _local(
             )
     unit = widest / spacing
     return Local(x / unit, y / unit, x_center, y_center, unit, pair.id)
+
+
+def points(pair: AssemblyPair) -> tuple[Points, Points]:
+    """The points of source and reference that are seen."""
+    x, y = (as_piece(side, POINTS, SEED).seen.points for side in (pair.source, pair.reference))
+    return x, y

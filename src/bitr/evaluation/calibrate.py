@@ -36,6 +36,8 @@ JOINT = 0.05
 """Share of the right answers from which on a method belongs to the weights' kinds of joint."""
 BINS = 10
 """Bins of a reliability diagram."""
+SURE, LOW = 0.9, 0.2
+"""Confidences above which an answer is taken to be right, and below which it is not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,31 @@ def auroc(confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) 
 
 
 @dataclass(frozen=True)
+class Trust:
+    """Quality of the confidences."""
+
+    mean: float
+    error: float | None
+    """Expected calibration error; None for fewer answers than bins."""
+    auroc: float | None
+    wrong_above: float | None
+    """Share of wrong answers among those with a confidence above ``SURE``."""
+    below: float
+    """Share of answers with a confidence below ``LOW``."""
+
+
+def measure_trust(confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> Trust:
+    sure = confidence > SURE
+    return Trust(
+        mean=float(confidence.mean()),
+        error=reliability(confidence, right).expected_error if len(right) >= BINS else None,
+        auroc=auroc(confidence, right),
+        wrong_above=float((~right)[sure].mean()) if sure.any() else None,
+        below=float((confidence < LOW).mean()),
+    )
+
+
+@dataclass(frozen=True)
 class Origin:
     """The pairs that a verifier was fitted on."""
 
@@ -118,20 +145,17 @@ class Check:
         return reliability(self.confidence, self.right)
 
     def to_dict(self) -> dict[str, Any]:
-        sure = self.confidence > 0.9
+        found, bins = measure_trust(self.confidence, self.right), self.reliability
         return {
             "pairs": len(self.right),
             "share_right": float(self.right.mean()),
             "share_possible": float(self.possible.mean()),
-            "mean_confidence": float(self.confidence.mean()),
-            "expected_calibration_error": self.reliability.expected_error,
-            "auroc": auroc(self.confidence, self.right),
-            "above_0.9": int(sure.sum()),
-            "wrong_above_0.9": float((~self.right)[sure].mean()) if sure.any() else None,
-            "bins": {
-                "confidence": self.reliability.confidence.tolist(),
-                "share_right": self.reliability.right.tolist(),
-            },
+            "mean_confidence": found.mean,
+            "expected_calibration_error": found.error,
+            "auroc": found.auroc,
+            f"above_{SURE:g}": int((self.confidence > SURE).sum()),
+            f"wrong_above_{SURE:g}": found.wrong_above,
+            "bins": {"confidence": bins.confidence.tolist(), "share_right": bins.right.tolist()},
         }
 
 
@@ -167,26 +191,21 @@ def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Veri
     if len(rows) < LEAST:
         raise InputError(f"{origin.data}: {len(rows)} pairs, expected at least {LEAST} to fit on")
     fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
-    answers: list[tuple[float, float, bool, bool]] = [(0.0, 0.0, False, False)] * len(rows)
-    for k in range(FOLDS):
-        fitted = _fit([each for each, own in zip(rows, fold, strict=True) if own != k], origin, seed)
-        for i in np.flatnonzero(fold == k).tolist():
-            answers[i] = _best(fitted, rows[i])
-    best, other, right, possible = (np.array(column) for column in zip(*answers, strict=True))
-    map_ = _fit_map(best, other, right)
+    fitted = [_fit([rows[i] for i in np.flatnonzero(fold != k).tolist()], origin, seed) for k in range(FOLDS)]
+    best, other, right, possible = _answers([(fitted[k], each) for k, each in zip(fold, rows, strict=True)])
     held_back = np.zeros(len(rows))
     for k in range(FOLDS):
         own = _fit_map(best[fold != k], other[fold != k], right[fold != k])
         held_back[fold == k] = _confidence(own, best[fold == k], other[fold == k])
     check = Check(held_back, right, possible)
     told = asdict(origin) | {key: value for key, value in check.to_dict().items() if key != "bins"}
+    map_ = _fit_map(best, other, right)
     return replace(_fit(rows, origin, seed), calibration=map_, origin=told), check
 
 
 def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:
     """The verifier on pairs that it was not fitted on."""
-    answers = [_best(verifier, each) for each in rows]
-    best, other, right, possible = (np.array(column) for column in zip(*answers, strict=True))
+    best, other, right, possible = _answers([(verifier, each) for each in rows])
     return Check(_confidence(verifier.calibration, best, other), right, possible)
 
 
@@ -198,13 +217,16 @@ def joints_of(verifier: Verifier, rows: Sequence[Rows]) -> tuple[str, ...]:
     return tuple(name for name in METHODS if name in often or name == "model")
 
 
-def _best(verifier: Verifier, rows: Rows) -> tuple[float, float, bool, bool]:
-    """Scores of the best candidate and of the best that differs; whether it is right, and whether any is."""
-    scores = verifier.scores(rows.evidence)
-    first = int(np.argmax(scores))
-    far = gaps(rows.poses, rows.poses[first]) > 1
-    other = float(scores[far].max()) if far.any() else RUNNER_UP
-    return float(scores[first]), max(other, RUNNER_UP), bool(rows.right[first]), bool(rows.right.any())
+def _answers(judged: Sequence[tuple[Verifier, Rows]]) -> tuple[np.ndarray, ...]:
+    """Scores of each pair's best candidate and of the best that differs; is it right, and is any?"""
+    found = []
+    for verifier, rows in judged:
+        scores = verifier.scores(rows.evidence)
+        first = int(np.argmax(scores))
+        far = gaps(rows.poses, rows.poses[first]) > 1
+        other = max(scores[far].max(), RUNNER_UP) if far.any() else RUNNER_UP
+        found.append((scores[first], other, rows.right[first], rows.right.any()))
+    return tuple(np.array(column) for column in zip(*found, strict=True))
 
 
 def _confidence(

@@ -27,7 +27,7 @@ from bitr.errors import InputError
 from bitr.groups import Cloud, Rigid
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
-from bitr.show.web import as_text, render_page
+from bitr.show.web import render_page
 from bitr.testing import Laws, as_rigid, law_errors
 
 LAWS = ("bi", "swap", "scale")
@@ -35,6 +35,7 @@ POINTS = 700
 """Points of a shape that is cut in two."""
 FEW_POINTS = 120
 """The same for compiled and exported models: tracing takes the longer the larger the clouds are."""
+TRACERS = ("compiled", "torch.export", "ONNX")
 BACKEND = "aot_eager"
 """Backend of ``torch.compile``; its default, inductor, needs a C++ compiler."""
 FEWEST_FOR_A_MEDIAN, MOST_TRIALS = 5, 1000
@@ -87,8 +88,7 @@ def certify(
 ) -> Certificate:
     """The laws of a model in float64, in float32 and under bfloat16 autocast.
 
-    Also ``traced`` in these ways ("compiled", "torch.export", "ONNX"), and on ``routes`` around the model,
-    such as preprocessing.
+    Also ``traced`` in these ways (of ``TRACERS``), and on ``routes`` around the model, such as preprocessing.
     """
     _check_trials(trials)
     rows: list[Row] = []
@@ -96,16 +96,16 @@ def certify(
         log.info("checking %s", route.path)
         rows += route.rows(trials, seed)
     skipped = []
-    for path, make in TRACED.items():
-        if path not in traced:
-            skipped.append(Skipped(path, "not asked for"))
+    for tracer in TRACERS:
+        if tracer not in traced:
+            skipped.append(Skipped(tracer, "not asked for"))
             continue
-        log.info("checking %s, which takes a while", path)
+        log.info("checking %s, which takes a while", tracer)
         try:
-            rows += make(model).rows(trials, seed)
+            rows += _traced_route(model, tracer).rows(trials, seed)
         except Exception as error:  # a failed trace breaks no law; tracers raise all kinds of errors
             first = (str(error).strip().splitlines() or [""])[0]
-            skipped.append(Skipped(path, first if isinstance(error, InputError) else f"failed: {first}"))
+            skipped.append(Skipped(tracer, first if isinstance(error, InputError) else f"failed: {first}"))
     return Certificate(name, seed, tuple(rows), tuple(skipped))
 
 
@@ -116,12 +116,19 @@ def audit(method: Method, *, name: str = "method", trials: int = 10, seed: int =
     """
     _check_trials(trials)
 
-    def solve(source: Geometry, reference: Geometry) -> Any:
-        return _checked(method(source.points.copy(), reference.points.copy()), name)
+    def solve(source: Geometry, reference: Geometry) -> Tensor:
+        answer = method(source.points.copy(), reference.points.copy())
+        try:
+            matrix = answer.matrix() if isinstance(answer, Rigid) else torch.as_tensor(answer)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"{name}: returned {type(answer).__name__}, expected a 4×4 matrix") from error
+        if matrix.shape not in ((4, 4), (1, 4, 4)):
+            shape = tuple(matrix.shape)
+            raise InputError(f"{name}: returned shape {shape}, expected a 4×4 matrix or a Rigid")
+        return matrix
 
     make = cloud_pair(POINTS, share=0.5)
-    first = solve(*make(torch.Generator().manual_seed(seed)))
-    kind = (first.rotation if isinstance(first, Rigid) else torch.as_tensor(first)).dtype
+    kind = solve(*make(torch.Generator().manual_seed(seed))).dtype
     route = Route(name, solve, "float32" if kind == torch.float32 else "method", make)
     return Certificate(name, seed, tuple(route.rows(trials, seed)))
 
@@ -129,20 +136,6 @@ def audit(method: Method, *, name: str = "method", trials: int = 10, seed: int =
 def _check_trials(trials: int) -> None:
     if not 1 <= trials <= MOST_TRIALS:
         raise InputError(f"trials = {trials}: expected a whole number from 1 to {MOST_TRIALS}")
-
-
-def _checked(answer: Any, name: str) -> Any:
-    """The answer itself; one that is no pose raises."""
-    if isinstance(answer, Rigid):
-        shape: tuple[int, ...] = (*answer.rotation.shape[:-2], 4, 4)
-    else:
-        try:
-            shape = tuple(torch.as_tensor(answer).shape)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"{name}: returned {type(answer).__name__}, expected a 4×4 matrix") from error
-    if shape not in ((4, 4), (1, 4, 4)):
-        raise InputError(f"{name}: returned shape {shape}, expected a 4×4 matrix or a Rigid")
-    return answer
 
 
 # The certificate
@@ -203,29 +196,49 @@ class Certificate:
         broken = ", ".join(f"Δ_{law}" for law in self.broken)
         return "All three laws hold." if self.ok else f"Broken: {broken}."
 
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        """The bounds that rows are held to, by precision."""
+        used = {row.precision for row in self.rows}
+        return {name: bounds for name, bounds in BOUNDS.items() if name in used}
+
     def to_json(self) -> str:
         """One JSON object in one line; an error that is not a finite number is null."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The keys and values of ``to_json``."""
-        used = {row.precision for row in self.rows}
-        return {
+        rows = []
+        for row in self.rows:
+            known = {key: None for key in ("worst", "median") if not math.isfinite(getattr(row, key))}
+            rows.append(asdict(row) | known | {"ok": row.ok})
+        values = {
             "model": self.model,
             "ok": self.ok,
             "broken": list(self.broken),
             "seed": self.seed,
-            "rows": [
-                asdict(row) | {"worst": _finite(row.worst), "median": _finite(row.median), "ok": row.ok}
-                for row in self.rows
-            ],
+            "rows": rows,
             "skipped": [asdict(each) for each in self.skipped],
-            "bounds": {name: asdict(bounds) for name, bounds in BOUNDS.items() if name in used},
+            "bounds": {name: asdict(bounds) for name, bounds in self.bounds.items()},
         }
+        return json.dumps(values, allow_nan=False)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def html_page(certificate: Certificate) -> str:
+    """One static page: text from outside is escaped, and its policy allows no script."""
+    values = {
+        "certificate": certificate,
+        "laws": LAWS,
+        "paths": list(dict.fromkeys(row.path for row in certificate.rows)),
+        "place": _place_on_bar,
+        "trials": min(row.trials for row in certificate.rows),
+        "width": WIDTH,
+    }
+    return render_page("certificate.html", values, ("page.css", "certificate.css"))
+
+
+def _place_on_bar(error: float) -> float:
+    """Position of an error on a logarithmic bar; an error that is no number stands at the end."""
+    if error <= 0:
+        return 0.0
+    power = math.log10(error) if math.isfinite(error) else HIGHEST
+    return WIDTH * (min(max(power, LOWEST), HIGHEST) - LOWEST) / (HIGHEST - LOWEST)
 
 
 # Ways from a pair to a pose
@@ -268,52 +281,30 @@ class Route:
 
 def _eager_routes(model: BITR) -> list[Route]:
     """float64, float32, and float32 with the products in bfloat16."""
-    exact, single = (_copy(model, dtype) for dtype in (torch.float64, torch.float32))
-    make = cloud_pair(POINTS)
 
-    def rounded(x: Cloud, y: Cloud) -> Rigid:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            return single(x, y)
+    def route(path: str, precision: str, dtype: torch.dtype, autocast: bool = False) -> Route:
+        own = _copy(model, dtype)
+
+        def solve(source: Geometry, reference: Geometry) -> Rigid:
+            x, y = (_as_cloud(piece, dtype, model.config) for piece in (source, reference))
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+                return own(x, y)
+
+        return Route(path, solve, precision, cloud_pair(POINTS))
 
     return [
-        Route("model, float64", _on_clouds(exact, model, torch.float64), "float64", make),
-        Route("model, float32", _on_clouds(single, model, torch.float32), "float32", make),
-        Route("model, bfloat16 autocast", _on_clouds(rounded, model, torch.float32), "bfloat16", make),
+        route("model, float64", "float64", torch.float64),
+        route("model, float32", "float32", torch.float32),
+        route("model, bfloat16 autocast", "bfloat16", torch.float32, autocast=True),
     ]
 
 
-def _compiled_route(model: BITR) -> Route:
-    """``torch.compile`` into one graph, in float64."""
-    compiled = torch.compile(_warm(model), fullgraph=True, backend=BACKEND)
-    return _traced(f"compiled ({BACKEND}), float64", compiled, "float64")
-
-
-def _exported_route(model: BITR) -> Route:
-    """``torch.export``, in float64, for clouds of one size."""
-    program = torch.export.export(_warm(model), _example(), strict=False)
-    return _traced("torch.export, float64", program.module(), "float64")
-
-
-def _onnx_route(model: BITR) -> Route:
-    """The file that ``to_onnx`` writes, run by onnxruntime: float64 points, float32 weights."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise InputError('needs onnxruntime: pip install -e ".[export]"') from error
-    from bitr.model.export import to_onnx
-
-    n_source, n_reference = (points.shape[1] for points in _example())
-    with tempfile.TemporaryDirectory() as folder:
-        path = to_onnx(_copy(model, torch.float32), Path(folder) / "model.onnx", n_source, n_reference)
-        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-
-    def run(x: Tensor, y: Tensor) -> Any:
-        return session.run(["pose"], {"source": x.numpy(), "reference": y.numpy()})[0]
-
-    return _traced("ONNX, float32", run, "float32")
-
-
-TRACED = {"compiled": _compiled_route, "torch.export": _exported_route, "ONNX": _onnx_route}
+def _as_cloud(piece: Geometry, dtype: torch.dtype, config: BITRConfig) -> Cloud:
+    """The features of a piece that a model of this config takes, as a batch of one."""
+    wanted = piece.points, piece.normals if config.normals else None, piece.colors if config.colors else None
+    points, *extras = (None if part is None else torch.from_numpy(part)[None].to(dtype) for part in wanted)
+    assert points is not None
+    return Cloud(points, *extras)
 
 
 class _Matrix(nn.Module):
@@ -327,50 +318,48 @@ class _Matrix(nn.Module):
         return self.model(x, y).matrix()
 
 
-def _warm(model: BITR) -> _Matrix:
-    """The model in float64, called once: tables that are computed once must be there before a trace."""
+def _traced_route(model: BITR, tracer: str) -> Route:
+    """The model through one of ``TRACERS``, in float64; an ONNX file has float32 weights.
+
+    A trace is for clouds of one size, which a swap must not change: equal halves.
+    """
     if model.config.normals or model.config.colors:
         raise InputError("is tried on points alone; this model was made for normals or colours")
+    make = cloud_pair(FEW_POINTS, share=0.5)
+    if tracer == "ONNX":
+        return Route("ONNX, float32", _onnx_solver(model), "float32", make)
+    x, y = (_as_cloud(piece, torch.float64, model.config).points for piece in make(torch.Generator()))
     matrix = _Matrix(_copy(model, torch.float64))
-    matrix(*_example())
-    return matrix
+    matrix(x, y)  # tables that are computed once must be there before a trace
+    run: Callable[[Tensor, Tensor], Tensor]
+    if tracer == "compiled":
+        path, run = f"compiled ({BACKEND})", torch.compile(matrix, fullgraph=True, backend=BACKEND)
+    else:
+        path, run = tracer, torch.export.export(matrix, (x, y), strict=False).module()
+
+    def solve(source: Geometry, reference: Geometry) -> Tensor:
+        return run(torch.from_numpy(source.points)[None], torch.from_numpy(reference.points)[None])
+
+    return Route(f"{path}, float64", solve, "float64", make)
+
+
+def _onnx_solver(model: BITR) -> Solve:
+    """The file that ``to_onnx`` writes, run by onnxruntime."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise InputError('needs onnxruntime: pip install -e ".[export]"') from error
+    from bitr.model.export import to_onnx
+
+    half = FEW_POINTS // 2
+    with tempfile.TemporaryDirectory() as folder:
+        path = to_onnx(_copy(model, torch.float32), Path(folder) / "model.onnx", half, half)
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return lambda x, y: session.run(["pose"], {"source": x.points[None], "reference": y.points[None]})[0]
 
 
 def _copy(model: BITR, dtype: torch.dtype) -> BITR:
     return deepcopy(model).cpu().to(dtype).eval()
-
-
-def _example() -> tuple[Tensor, Tensor]:
-    source, reference = cloud_pair(FEW_POINTS, share=0.5)(torch.Generator().manual_seed(0))
-    return _points(source), _points(reference)
-
-
-def _points(piece: Geometry) -> Tensor:
-    return torch.from_numpy(piece.points)[None]
-
-
-def _traced(path: str, run: Callable[[Tensor, Tensor], Any], precision: str) -> Route:
-    """A trace is for clouds of one size, which a swap must not change: equal halves."""
-
-    def solve(source: Geometry, reference: Geometry) -> Any:
-        return run(_points(source), _points(reference))
-
-    return Route(path, solve, precision, cloud_pair(FEW_POINTS, share=0.5))
-
-
-def _on_clouds(run: Callable[[Cloud, Cloud], Rigid], model: BITR, dtype: torch.dtype) -> Solve:
-    def solve(source: Geometry, reference: Geometry) -> Rigid:
-        return run(_as_cloud(source, dtype, model.config), _as_cloud(reference, dtype, model.config))
-
-    return solve
-
-
-def _as_cloud(geometry: Geometry, dtype: torch.dtype, config: BITRConfig) -> Cloud:
-    """The features of a piece that a model of this config takes, as a batch of one."""
-    normals = geometry.normals if config.normals else None
-    colors = geometry.colors if config.colors else None
-    extras = (None if part is None else torch.from_numpy(part)[None].to(dtype) for part in (normals, colors))
-    return Cloud(_points(geometry).to(dtype), *extras)
 
 
 # Random pairs
@@ -378,36 +367,33 @@ def _as_cloud(geometry: Geometry, dtype: torch.dtype, config: BITRConfig) -> Clo
 
 def cloud_pair(n: int, share: float = 0.4) -> PairMaker:
     """Two pieces of a generated shape of ``n`` points, ``share`` of them in the source."""
-
-    def make(generator: torch.Generator) -> Pair:
-        x, y = cut(bumpy_shape(n, generator), share, generator)
-        return _placed(_colored(x), generator), _placed(_colored(y), generator)
-
-    return make
+    return lambda generator: _place(
+        [_colored(piece) for piece in cut(bumpy_shape(n, generator), share, generator)], generator
+    )
 
 
 def overlapping_pair(n: int, noise: float) -> PairMaker:
     """Two pieces of ``n`` points that share half of them, up to noise: the first n/2 rows correspond."""
 
     def make(generator: torch.Generator) -> Pair:
-        shape = bumpy_shape(3 * n // 2, generator)
-        first, rest = cut(shape, 1 / 3, generator)
+        first, rest = cut(bumpy_shape(3 * n // 2, generator), 1 / 3, generator)
         common, last = rest[: n // 2], rest[n // 2 :]  # in the order of the cut: three slices
-        x, y = (
-            _colored(piece + noise * torch.randn(piece.shape, generator=generator, dtype=piece.dtype))
-            for piece in (torch.cat([common, first]), torch.cat([common, last]))
-        )
-        return _placed(x, generator), _placed(y, generator)
+        pieces = torch.cat([common, first]), torch.cat([common, last])
+        noises = [noise * torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in pieces]
+        return _place([_colored(p + off) for p, off in zip(pieces, noises, strict=True)], generator)
 
     return make
 
 
 def mesh_pair(n: int) -> PairMaker:
-    """Two closed surfaces of ``n`` vertices each."""
+    """Two closed surfaces of ``n`` vertices each: the middle sees each direction once, and the hull of the
+    directions has the faces."""
 
     def make(generator: torch.Generator) -> Pair:
-        x, y = (_closed(_colored(bumpy_shape(n, generator))) for _ in range(2))
-        return _placed(x, generator), _placed(y, generator)
+        clouds = [_colored(bumpy_shape(n, generator)) for _ in range(2)]
+        faces = [ConvexHull(cloud.normals).simplices.astype(np.int64) for cloud in clouds]
+        meshes = [replace(c, normals=None, faces=f) for c, f in zip(clouds, faces, strict=True)]
+        return _place(meshes, generator)
 
     return make
 
@@ -418,83 +404,7 @@ def _colored(points: Tensor) -> Geometry:
     return Geometry(points.numpy(), normals.numpy(), np.sin(3 * points.numpy()) / 2 + 0.5)
 
 
-def _closed(cloud: Geometry) -> Geometry:
-    """A surface through the points: the middle sees each direction once, and the hull of the directions has
-    the faces."""
-    assert cloud.normals is not None
-    faces = ConvexHull(cloud.normals).simplices.astype(np.int64)
-    return replace(cloud, normals=None, faces=faces)
-
-
-def _placed(geometry: Geometry, generator: torch.Generator) -> Geometry:
-    return geometry.moved(Rigid.random(generator).matrix().numpy())
-
-
-# The page
-
-
-def html_page(certificate: Certificate) -> str:
-    """One static page: text from outside is escaped, and its policy allows no script."""
-    values = {
-        "model": as_text(certificate.model),
-        "verdict": f'<p class="verdict {_color(certificate.ok)}">{as_text(certificate.verdict)}</p>',
-        "tables": _table(certificate) + _skipped(certificate),
-        "bounds": _bounds(certificate),
-        "trials": str(min(row.trials for row in certificate.rows)),
-        "seed": str(certificate.seed),
-    }
-    return render_page("certificate.html", values, ("page.css", "certificate.css"))
-
-
-def _table(certificate: Certificate) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("", *(f"Δ_{law}" for law in LAWS)))
-    lines = ""
-    for path in dict.fromkeys(row.path for row in certificate.rows):
-        cells = "".join(_cell(row) for row in certificate.rows if row.path == path)
-        lines += f"<tr><th scope=row>{as_text(path)}</th>{cells}</tr>"
-    return (
-        f"<section><h2>End to end</h2><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{lines}</tbody></table></section>"
-    )
-
-
-def _cell(row: Row) -> str:
-    worst, median, bound = _place(row.worst), _place(row.median), _place(row.bound)
-    return (
-        f'<td class="{_color(row.ok)}"><svg viewBox="0 0 {WIDTH} 8" aria-hidden="true">'
-        f'<rect class="track" width="{WIDTH}" height="8"/><rect class="bar" width="{worst:.1f}" height="8"/>'
-        f'<rect class="middle" x="{median:.1f}" y="2" width="1.5" height="4"/>'
-        f'<rect class="bound" x="{bound:.1f}" width="2" height="8"/></svg>'
-        f"<b>{row.worst:.1e}</b> <small>median {row.median:.1e}, bound {row.bound:.0e}</small></td>"
-    )
-
-
-def _place(error: float) -> float:
-    """Position of an error on a bar, in its own units; an error that is no number stands at the end."""
-    if error <= 0:
-        return 0.0
-    power = math.log10(error) if math.isfinite(error) else HIGHEST
-    return WIDTH * (min(max(power, LOWEST), HIGHEST) - LOWEST) / (HIGHEST - LOWEST)
-
-
-def _bounds(certificate: Certificate) -> str:
-    lines = ""
-    for name in dict.fromkeys(row.precision for row in certificate.rows):
-        bounds = BOUNDS[name]
-        cells = (*(f"{getattr(bounds, law):.0e}" for law in LAWS), bounds.judged)
-        lines += f"<tr><th scope=row>{name}</th>{''.join(f'<td>{as_text(cell)}</td>' for cell in cells)}</tr>"
-    return lines
-
-
-def _skipped(certificate: Certificate) -> str:
-    if not certificate.skipped:
-        return ""
-    lines = "".join(
-        f"<tr><th scope=row>{as_text(each.path)}</th><td>{as_text(each.why)}</td></tr>"
-        for each in certificate.skipped
-    )
-    return f"<section><h2>Not measured</h2><table><tbody>{lines}</tbody></table></section>"
-
-
-def _color(ok: bool) -> str:
-    return "good" if ok else "bad"
+def _place(pieces: Sequence[Geometry], generator: torch.Generator) -> Pair:
+    """Both pieces at random places."""
+    x, y = (piece.moved(Rigid.random(generator).matrix().numpy()) for piece in pieces)
+    return x, y

@@ -1,4 +1,4 @@
-"""Charts of evaluations: each is made once and drawn as a file (png, pdf, svg) or as SVG inside a page."""
+"""Charts of evaluations: each is made once, and drawn as a file by matplotlib or in a page by a template."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -15,7 +15,6 @@ from bitr.errors import InputError
 from bitr.evaluation.calibrate import Reliability
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_density, chance_recall
 from bitr.files import whole_file
-from bitr.show.web import as_text
 
 BIN = 7.5
 """Degrees of a bin of the histogram."""
@@ -49,10 +48,6 @@ STYLE: Any = {
     "svg.fonttype": "none",
 }
 CHANCE = {"color": "#777777", "linestyle": "--", "linewidth": 1.0}
-PAGE = (440, 250)
-"""Width and height of a chart inside a page."""
-LEFT, RIGHT, TOP, BOTTOM = 32, 14, 10, 40
-"""Margins of a chart inside a page."""
 
 Values = Float64[np.ndarray, " _"]
 
@@ -69,6 +64,11 @@ class Curve:
 @dataclass(frozen=True, eq=False)
 class Chart:
     """Curves by the names of the methods, and one to compare them with."""
+
+    page: ClassVar = (440, 250)
+    """Width and height inside a page."""
+    margins: ClassVar = (32, 14, 10, 40)
+    """Left, right, top and bottom inside a page."""
 
     curves: Mapping[str, Curve]
     level: Mapping[str, Curve]
@@ -117,57 +117,23 @@ class Chart:
         top = self.y_limits[1]
         axes.set(xlim=self.x_limits, ylim=(self.y_limits[0], None if top is None else 1.02 * top))
 
-    def to_svg(self) -> str:
-        """SVG inside a page, in the page's colours and without a plotting library."""
-        names, curves = [*self.curves, *self.level], [*self.curves.values(), *self.level.values()]
-        many = range(len(self.curves))
-        kinds = [f"c{number % len(COLORS)}" for number in many] + ["chance"] * len(self.level)
-        dashes = [DASHES[number % len(DASHES)] for number in many] + [(4, 4)] * len(self.level)
-        marks = [
-            f'class="line {kind}" stroke-dasharray="{" ".join(map(str, dash))}"'
-            for kind, dash in zip(kinds, dashes, strict=True)
-        ]
-        lines = "".join(
-            f'<polyline {mark} points="{self._places(curve)}"/>'
-            for mark, curve in zip(marks, curves, strict=True)
-        )
-        keys = "".join(
-            f'<li><svg class="key" viewBox="0 0 22 8" aria-hidden="true"><path {mark} d="M0 4h22"/></svg>'
-            f"{as_text(name)}</li>"
-            for mark, name in zip(marks, names, strict=True)
-        )
-        (width, height), above, below = PAGE, self.y_label, self.x_label
-        return (
-            f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{above}, by {below}">'
-            f'{self._grid()}{lines}<text class="what" x="{(LEFT + width - RIGHT) / 2}" y="{height - 5}">'
-            f'{below}</text></svg><p class="above">{above}</p><ul class="keys">{keys}</ul>'
-        )
+    def marks(self) -> list[tuple[str, str, str, str]]:
+        """The name, class, dashes and points of each line in a page, which ``parts.html`` draws."""
+        kinds = (f"c{number}" for number in cycle(range(len(COLORS))))
+        looks = [*zip(kinds, cycle(DASHES), self.curves.items(), strict=False)]
+        looks += [("chance", (4, 4), each) for each in self.level.items()]
+        found = []
+        for kind, dash, (name, curve) in looks:
+            places = map(self.place, curve.x.tolist(), curve.y.tolist())
+            found.append((name, kind, " ".join(map(str, dash)), " ".join(f"{x},{y}" for x, y in places)))
+        return found
 
-    def _grid(self) -> str:
-        """Lines across, with their numbers."""
-        parts = []
-        for tick in self.x_ticks:
-            x, y = self._place(tick, 0.0)
-            parts.append(
-                f'<path class="grid" d="M{x} {y}V{TOP}"/>'
-                f'<text class="what" x="{x}" y="{y + 15}">{tick:g}</text>'
-            )
-        for tick in np.linspace(0, self.y_limits[1] or 1.0, 6).tolist():
-            x, y = self._place(self.x_limits[0], tick)
-            parts.append(
-                f'<path class="grid" d="M{x} {y}H{PAGE[0] - RIGHT}"/>'
-                f'<text class="tick" x="{x - 5}" y="{y + 4}">{tick:g}</text>'
-            )
-        return "".join(parts)
-
-    def _places(self, curve: Curve) -> str:
-        points = zip(curve.x.tolist(), curve.y.tolist(), strict=True)
-        return " ".join("{},{}".format(*self._place(*point)) for point in points)
-
-    def _place(self, x: float, y: float) -> tuple[float, float]:
-        (width, height), (left, right), top = PAGE, self.x_limits, self.y_limits[1] or 1.0
-        across = LEFT + (width - LEFT - RIGHT) * (x - left) / (right - left)
-        return round(across, 1), round(height - BOTTOM - (height - TOP - BOTTOM) * y / top, 1)
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """The pixel of a point inside a page."""
+        (width, height), (left, right, above, below) = self.page, self.margins
+        (first, last), top = self.x_limits, self.y_limits[1] or 1.0
+        across = left + (width - left - right) * (x - first) / (last - first)
+        return round(across, 1), round(height - below - (height - above - below) * y / top, 1)
 
 
 def rotation_histogram(errors: Mapping[str, Values]) -> Chart:

@@ -17,15 +17,13 @@ from bitr.data import AssemblyPair
 from bitr.data.poses import nearest_pose, pose_of_numbers
 from bitr.errors import InputError
 from bitr.evaluation import metrics
-from bitr.evaluation.calibrate import BINS, auroc, reliability
+from bitr.evaluation.calibrate import Trust, measure_trust
 from bitr.evaluation.method import Method, pose_of
 from bitr.evaluation.metrics import BENCHMARKS, REGISTERED, Pose, Recall, part_accuracy, recall
 from bitr.io import as_points, even_draw
 from bitr.io.manifest import Row, distinct, read_rows
 
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
-SURE, LOW = 0.9, 0.2
-"""Confidences above which an answer is taken to be right, and below which it is not."""
 MATCH3D = f"3DMatch (RMSE {REGISTERED:g} m)"
 UNRELATED = "the pieces do not belong together"
 MOST_POINTS = 20_000
@@ -170,20 +168,6 @@ def summary(values: Float64[np.ndarray, " n"]) -> Summary | None:
     return Summary(float(known.mean()), float(known.std()), float(np.median(known)), quantiles)
 
 
-@dataclass(frozen=True)
-class Trust:
-    """Quality of the confidences."""
-
-    mean: float
-    error: float | None
-    """Expected calibration error."""
-    auroc: float | None
-    wrong_above: float | None
-    """Share of wrong answers among those with a confidence above ``SURE``."""
-    below: float
-    """Share of answers with a confidence below ``LOW``."""
-
-
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """The scores of a method on a data set.
@@ -226,15 +210,7 @@ class Evaluation:
         if not known:
             return None
         confidence = np.array([score.confidence for score in known], dtype=np.float64)
-        right = np.array([score.right for score in known])
-        sure = confidence > SURE
-        return Trust(
-            mean=float(confidence.mean()),
-            error=reliability(confidence, right).expected_error if len(known) >= BINS else None,
-            auroc=auroc(confidence, right),
-            wrong_above=float((~right)[sure].mean()) if sure.any() else None,
-            below=float((confidence < LOW).mean()),
-        )
+        return measure_trust(confidence, np.array([score.right for score in known]))
 
     @property
     def seconds(self) -> Summary | None:
@@ -351,22 +327,17 @@ def _has_column(path: Path, name: str) -> bool:
 
 
 def _prediction(row: Row, wide: bool) -> Prediction:
+    cells = [row.values.get(name) for name in (NUMBERS if wide else ("transformation",))]
+    # nested lists are flattened, and the reader of numbers reports anything else
+    numbers = " ".join(map(str, cells)).replace("[", " ").replace("]", " ")
     reason, seconds = row.values.get("error"), row.values.get("seconds")
     return Prediction(
         id=row.name("id"),
         at=row.at,
-        transformation=_pose(row, wide),
+        transformation=None if all(cell is None for cell in cells) else pose_of_numbers(numbers, row.at),
         reason=reason if isinstance(reason, str) and reason else "the file has no answer",
         seconds=None if seconds is None else _seconds(row, seconds),
     )
-
-
-def _pose(row: Row, wide: bool) -> Pose | None:
-    cells = [row.values.get(name) for name in NUMBERS] if wide else [row.values.get("transformation")]
-    if all(cell is None for cell in cells):
-        return None
-    # nested lists are flattened, and the reader of numbers reports anything else
-    return pose_of_numbers(" ".join(map(str, cells)).replace("[", " ").replace("]", " "), row.at)
 
 
 def _seconds(row: Row, value: object) -> float:

@@ -6,7 +6,6 @@ None of them is the published network, and none has its weights; each docstring 
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from abc import ABC, abstractmethod
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 
 from bitr.data import AssemblyPair, bumpy_shape, cut
 from bitr.data.transforms import thin
-from bitr.errors import InputError
+from bitr.errors import InputError, unknown_name
 from bitr.evaluation.method import Method
 from bitr.evaluation.metrics import Pose
 from bitr.files import whole_file
@@ -65,19 +64,11 @@ def learned_method(path: str | os.PathLike[str]) -> Method:
     return Method(model.title, solve)
 
 
-def regressors() -> dict[str, type[Regressor]]:
-    """The networks by their short names, in the order of the paper's tables."""
-    return {cls.name: cls for cls in (PieceGraph, CanonicalPoses, VectorCanonicalPoses, MaskedSteps)}
-
-
 def regressor(name: str) -> type[Regressor]:
     """The network of that short name."""
-    known = regressors()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"{name}: no such learned baseline, expected one of {', '.join(known)}{hint}")
-    return known[name]
+    if name not in REGRESSORS:
+        raise unknown_name(name, "learned baseline", list(REGRESSORS))
+    return REGRESSORS[name]
 
 
 def kind(name: str) -> Kind:
@@ -170,7 +161,7 @@ class Regressor(nn.Module, ABC):
         return f"in the manner of {self.name.upper()}"
 
     @abstractmethod
-    def relative(self, x: Cloud, y: Cloud) -> tuple[Rigid, Float64[Tensor, " b"]]:
+    def relative(self, x: Cloud, y: Cloud) -> Placement:
         """The pose from x to y, both centred, in double precision, and its singular gap."""
 
     def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
@@ -234,11 +225,21 @@ def network(c_in: int, hidden: int, c_out: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(c_in, hidden), nn.LayerNorm(hidden), nn.ReLU(), nn.Linear(hidden, c_out))
 
 
-def pose_of(numbers: Float[Tensor, "*b 12"]) -> tuple[Rigid, Float64[Tensor, "*b"]]:
+Placement = tuple[Rigid, Float64[Tensor, "*b"]]
+"""A pose, and the singular gap of its rotation."""
+
+
+def pose_of(numbers: Float[Tensor, "*b 12"]) -> Placement:
     """The rotation nearest to the first nine numbers, the other three as translation; and the gap."""
     matrix, translation = numbers.double().split([9, 3], dim=-1)
     rotation, gap = nearest_rotation_and_gap(matrix.unflatten(-1, (3, 3)))
     return Rigid(rotation, translation), gap
+
+
+def relative_pose(whole_from_x: Placement, whole_from_y: Placement) -> Placement:
+    """g = g_Y⁻¹ g_X from the poses that take both pieces to where the shape is whole."""
+    (g_x, gap_x), (g_y, gap_y) = whole_from_x, whole_from_y
+    return g_y.inverse() @ g_x, torch.minimum(gap_x, gap_y)
 
 
 # The networks
@@ -271,17 +272,13 @@ class PieceGraph(Regressor):
         self.update = network(4 * c, 2 * c, 2 * c)
         self.regress = network(4 * c + POSE, 4 * c, POSE)
 
-    def relative(self, x: Cloud, y: Cloud) -> tuple[Rigid, Float64[Tensor, " b"]]:
+    def relative(self, x: Cloud, y: Cloud) -> Placement:
         first = torch.stack([greatest(self.encode(cloud.points), cloud.mask) for cloud in (x, y)], dim=1)
         nodes, poses = first, first.new_zeros(*first.shape[:2], POSE)
         for _ in range(ROUNDS):
             nodes = nodes + self.update(torch.cat([nodes, self._messages(nodes, poses)], dim=-1))
             poses = self.regress(torch.cat([nodes, first, poses], dim=-1))
-        whole_from_piece, gap = pose_of(poses)
-        whole_from_x, whole_from_y = (
-            Rigid(whole_from_piece.rotation[:, i], whole_from_piece.translation[:, i]) for i in range(2)
-        )
-        return whole_from_y.inverse() @ whole_from_x, gap.amin(1)
+        return relative_pose(pose_of(poses[:, 0]), pose_of(poses[:, 1]))
 
     def _messages(
         self, nodes: Float[Tensor, "b 2 c"], poses: Float[Tensor, "b 2 12"]
@@ -318,11 +315,9 @@ class CanonicalPoses(Regressor):
         self.encode = PointNet(c, 4 * c)
         self.regress = network(8 * c, 4 * c, POSE)
 
-    def relative(self, x: Cloud, y: Cloud) -> tuple[Rigid, Float64[Tensor, " b"]]:
+    def relative(self, x: Cloud, y: Cloud) -> Placement:
         e_x, e_y = (greatest(self.encode(cloud.points), cloud.mask) for cloud in (x, y))
-        canonical_from_x, gap_x = pose_of(self.regress(torch.cat([e_x, e_y], dim=-1)))
-        canonical_from_y, gap_y = pose_of(self.regress(torch.cat([e_y, e_x], dim=-1)))
-        return canonical_from_y.inverse() @ canonical_from_x, torch.minimum(gap_x, gap_y)
+        return relative_pose(*(pose_of(self.regress(torch.cat(e, -1))) for e in ((e_x, e_y), (e_y, e_x))))
 
 
 class VectorCanonicalPoses(Regressor):
@@ -350,15 +345,12 @@ class VectorCanonicalPoses(Regressor):
         self.mix = network(4 * c, 2 * c, 3 * c)
         self.shift = network(4 * c, 2 * c, 3)
 
-    def relative(self, x: Cloud, y: Cloud) -> tuple[Rigid, Float64[Tensor, " b"]]:
+    def relative(self, x: Cloud, y: Cloud) -> Placement:
         (v_x, e_x), (v_y, e_y) = self.encode(x), self.encode(y)
-        canonical_from_x, gap_x = self._pose(v_x, torch.cat([e_x, e_y], dim=-1))
-        canonical_from_y, gap_y = self._pose(v_y, torch.cat([e_y, e_x], dim=-1))
-        return canonical_from_y.inverse() @ canonical_from_x, torch.minimum(gap_x, gap_y)
+        both, swapped = (torch.cat(e, dim=-1) for e in ((e_x, e_y), (e_y, e_x)))
+        return relative_pose(self._pose(v_x, both), self._pose(v_y, swapped))
 
-    def _pose(
-        self, vectors: Float[Tensor, "b 3 c"], embeddings: Float[Tensor, "b e"]
-    ) -> tuple[Rigid, Float64[Tensor, " b"]]:
+    def _pose(self, vectors: Float[Tensor, "b 3 c"], embeddings: Float[Tensor, "b e"]) -> Placement:
         weights = self.mix(embeddings).unflatten(-1, (-1, 3))
         rotation, gap = nearest_rotation_and_gap((vectors @ weights).double())
         return Rigid(rotation.mT, self.shift(embeddings).double()), gap
@@ -455,7 +447,7 @@ class MaskedSteps(Regressor):
         self.mask = nn.Linear(c, 1)
         self.regress = network(4 * c, 4 * c, POSE)
 
-    def relative(self, x: Cloud, y: Cloud) -> tuple[Rigid, Float64[Tensor, " b"]]:
+    def relative(self, x: Cloud, y: Cloud) -> Placement:
         y_features = self.encode(y.points)
         y_pooled = greatest(y_features, y.mask)
         still = torch.cat([torch.eye(3).flatten(), torch.zeros(3)]).to(y_pooled)
@@ -477,3 +469,7 @@ class MaskedSteps(Regressor):
         of_clouds = self.mask_of_clouds(torch.cat([own, other], dim=-1))
         mask = self.mask((self.mask_of_point(features) + of_clouds[:, None]).relu())
         return mask.sigmoid() * features
+
+
+REGRESSORS = {cls.name: cls for cls in (PieceGraph, CanonicalPoses, VectorCanonicalPoses, MaskedSteps)}
+"""The networks by their short names, in the order of the paper's tables."""

@@ -1,4 +1,4 @@
-"""Methods: anything that turns a pair into a pose, alone, refined, or on changed pairs."""
+"""Methods: anything that turns a pair into a pose: trained, refined, untrained, or on changed pairs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+import torch
 from jaxtyping import Float64
+from torch import Tensor
 
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
+from bitr.assembly.finish import METHODS
 from bitr.assembly.network import Network
 from bitr.assembly.refine import REFINEMENTS
 from bitr.data import AssemblyPair
+from bitr.data.piece import as_cloud
 from bitr.data.poses import inverse, move_points, random_pose
 from bitr.data.transforms import both, move
 from bitr.evaluation.metrics import Pose
+from bitr.groups import Cloud, Rigid, nearest_rotation
 from bitr.io import Geometry, as_points
-from bitr.model import BITR
+from bitr.model import BITR, BITRConfig
 from bitr.testing import Laws, as_rigid, pose_gap
 
 MESH_POINTS = 2000
 """Points that a refinement sees of a mesh; of a cloud it sees all."""
 FACTOR = 2.0
 """Factor of the scaled test, as in the paper."""
+ROUNDS, LEAST = 50, 1e-6
+"""Rounds of the search for a median, which settles sooner, and the distance of rotations that are one."""
 
 Solve = Callable[[AssemblyPair], "Pose | Assembly"]
 """The pose ``ref_from_src`` of a pair, or an answer with a confidence. Only a bound may look at the pair's
@@ -56,17 +63,14 @@ def engine(network: Network, settings: Settings | None = None, name: str = "") -
 
 def model_alone(model: BITR, points: int | None, name: str = "BITR") -> Method:
     """The answer of ``bitr assemble --fast``: one forward pass of the model."""
-    return engine(Network(_freeze(model), name, points), Settings(fast=True))
+    return engine(network_of(model, points, name=name), Settings(fast=True))
 
 
-def network_of(model: BITR, points: int | None, joints: tuple[str, ...], name: str = "BITR") -> Network:
-    """The engine's network from a model that was just trained."""
-    return Network(_freeze(model), name, points, joints)
-
-
-def _freeze(model: BITR) -> BITR:
-    """A copy that does not train, in double precision."""
-    return deepcopy(model).double().requires_grad_(False).eval()
+def network_of(
+    model: BITR, points: int | None, joints: tuple[str, ...] = METHODS, name: str = "BITR"
+) -> Network:
+    """The engine's network from a model that was just trained: a copy, frozen and in double precision."""
+    return Network(deepcopy(model).double().requires_grad_(False).eval(), name, points, joints)
 
 
 def refined(method: Method, name: str) -> Method:
@@ -78,6 +82,66 @@ def refined(method: Method, name: str) -> Method:
         return refine(x, y, method.pose(pair)).pose
 
     return Method(f"{method.name} + {name.upper() if name in ('icp', 'ot') else name}", solve)
+
+
+# Untrained models, for two copies of one shape (App. D.4)
+
+
+def u_bitr(name: str, config: BITRConfig, seed: int) -> Method:
+    """U-BITR, whose weights follow from the seed and from the pair's number."""
+    return _untrained(name, lambda number, x, y: _model(config, seed, number).complete_match(x, y)[0])
+
+
+def median_u_bitr(name: str, config: BITRConfig, members: int, seed: int) -> Method:
+    """The median answer of several U-BITR, each also asked about the swapped pair: Φ(X, Y) Φ(X, X) and, from
+    the other side, (Φ(Y, X) Φ(Y, Y))⁻¹ = Φ(Y, Y) Φ(X, Y).
+
+    All of them are right where Y = gX (Prop. C.11), and so is their median, which moves with the pieces.
+    """
+
+    def answer(number: int, x: Cloud, y: Cloud) -> Rigid:
+        answers = []
+        for member in range(members):
+            model = _model(config, seed, number, member)
+            there = model(x, y)
+            answers += [(there @ model(x, x))[0], (model(y, y) @ there)[0]]
+        return median(answers, x.points.mean(1)[0])
+
+    return _untrained(name, answer)
+
+
+def _untrained(name: str, answer: Callable[[int, Cloud, Cloud], Rigid]) -> Method:
+    def solve(pair: AssemblyPair) -> Pose:
+        number = int(pair.id.rpartition("/")[2])
+        x, y = (as_cloud(side, torch.device("cpu")) for side in (pair.source, pair.reference))
+        with torch.inference_mode():
+            return answer(number, x, y).matrix().numpy()
+
+    return Method(name, solve)
+
+
+def _model(config: BITRConfig, *seeds: int) -> BITR:
+    """Random weights that follow from the seeds alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.default_rng(seeds).integers(2**62)))
+        return BITR(config).double().eval()
+
+
+def median(poses: list[Rigid], center: Float64[Tensor, " 3"]) -> Rigid:
+    r"""The rotation with the least :math:`\sum_i \|r - r_i\|_F`; the place of the source's centroid alike.
+
+    By Weiszfeld's iteration: means, weighted by the inverse of the distance. A few answers that are far off
+    do not move it.
+    """
+    rotations = torch.stack([pose.rotation for pose in poses])
+    places = torch.stack([pose.act(center[None])[0] for pose in poses])
+    rotation, place = nearest_rotation(rotations.mean(0)), places.mean(0)
+    for _ in range(ROUNDS):
+        turned = 1 / (rotations - rotation).flatten(1).norm(dim=1).clamp_min(LEAST)
+        shifted = 1 / (places - place).norm(dim=1).clamp_min(LEAST)
+        rotation = nearest_rotation((turned[:, None, None] * rotations).sum(0))
+        place = (shifted[:, None] * places).sum(0) / shifted.sum()
+    return Rigid(rotation, place - rotation @ center)
 
 
 # The tests of Sec. 6.2: a pair as it is, swapped, scaled and moved. A lawful method answers alike.

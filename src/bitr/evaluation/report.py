@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from bitr.evaluation import metrics
-from bitr.evaluation.evaluate import ERRORS, LOW, SURE, Evaluation, Score
+from bitr.evaluation.calibrate import LOW, SURE
+from bitr.evaluation.evaluate import ERRORS, Evaluation, Score
 
 NONE = "–"
 

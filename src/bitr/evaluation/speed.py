@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
@@ -26,8 +26,6 @@ LARGEST_TO_TRAIN = 4096
 """Points of a cloud up to which the backward pass is measured."""
 SIDE = 1024
 """Side of the matrices whose product is the unit of time."""
-COPIED = 2**28
-"""Bytes of a copy, far more than any cache holds."""
 
 Job = Callable[[], object]
 
@@ -103,53 +101,29 @@ def no_grad(job: Job) -> Job:
 # The machine
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Measured limits of the machine: of a 1024³ float32 product and of a copy too large for the caches."""
-
-    unit_ms: float
-    unit_median_ms: float
-    gflop_per_second: float
-    copy_gb_per_second: float
-    """Bytes read and bytes written."""
-
-
-def machine(quick: bool) -> dict[str, str | int | float]:
-    """The machine that the figures were measured on, and its measured rates."""
-    facts: dict[str, str | int | float] = {
-        "processor": _processor(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
-    return facts | asdict(rates(patience_for(quick)))
-
-
 def unit() -> Job:
     """The unit of time: one 1024×1024×1024 float32 product."""
     square = torch.randn(SIDE, SIDE)
     return lambda: square @ square
 
 
-def rates(patience: Patience) -> Rates:
-    source = torch.ones(COPIED // 4)
-    target = torch.empty_like(source)
-    product, copy = take_turns([unit(), lambda: target.copy_(source)], patience)
-    return Rates(
-        1e3 * product.fastest,
-        1e3 * product.median,
-        2 * SIDE**3 / product.fastest / 1e9,
-        2 * COPIED / copy.fastest / 1e9,
-    )
-
-
-def _processor() -> str:
+def machine(quick: bool) -> dict[str, str | int | float]:
+    """The machine that the figures were measured on, its unit of time, and the rate of a large product."""
     try:
         with open("/proc/cpuinfo") as file:
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    except OSError:
+    except OSError:  # not Linux
         names = []
-    return names[0] if names else platform.processor() or platform.machine()
+    (product,) = take_turns([unit()], patience_for(quick))
+    return {
+        "processor": names[0] if names else platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "unit_ms": 1e3 * product.fastest,
+        "unit_median_ms": 1e3 * product.median,
+        "gflop_per_second": 2 * SIDE**3 / product.fastest / 1e9,
+    }
 
 
 # The table of models
@@ -172,35 +146,26 @@ class ModelRow:
     forward_gflop: float
 
     COLUMNS: ClassVar = (
-        "model",
-        "degrees to",
-        "points",
-        "batch",
-        "forward, units (ms)",
-        "with backward, units (ms)",
-        "GFLOP",
+        *("model", "degrees to", "points", "batch"),
+        *("forward, units (ms)", "with backward, units (ms)", "GFLOP"),
     )
 
     def cells(self) -> tuple[object, ...]:
-        training = (
-            "" if self.training_units is None else f"{self.training_units:.1f} ({self.training_ms:.0f})"
-        )
+        step = "" if self.training_units is None else f"{self.training_units:.1f} ({self.training_ms:.0f})"
         forward = f"{self.forward_units:.1f} ({self.forward_ms:.0f})"
-        sizes = (self.config, self.max_degree, self.points, self.batch)
-        return *sizes, forward, training, f"{self.forward_gflop:.2f}"
+        sizes = self.config, self.max_degree, self.points, self.batch
+        return *sizes, forward, step, f"{self.forward_gflop:.2f}"
 
 
 def model_rows(quick: bool) -> Iterator[ModelRow]:
     """The rows of the table, measured while they are read."""
-    patience = patience_for(quick)
-    for n in QUICK_SIZES if quick else SIZES:
-        for name, make in CONFIGS.items():
-            yield _row(name, make(), n, 1, patience)
+    both = [(name, make()) for name, make in CONFIGS.items()]
+    cases = [(name, config, n, 1) for n in (QUICK_SIZES if quick else SIZES) for name, config in both]
     if not quick:
-        for name, make in CONFIGS.items():
-            yield _row(name, make(), 1024, 8, patience)
-        for max_degree in (2, 3):
-            yield _row("default", BITRConfig(max_degree=max_degree), 256, 1, patience)
+        cases += [(name, config, 1024, 8) for name, config in both]
+        cases += [("default", BITRConfig(max_degree=degree), 256, 1) for degree in (2, 3)]
+    for case in cases:
+        yield _row(*case, patience_for(quick))
 
 
 def _row(name: str, config: BITRConfig, n: int, batch: int, patience: Patience) -> ModelRow:

@@ -3,7 +3,14 @@
 from bitr.io.geometry import Geometry, area_vectors, join
 from bitr.io.guard import check
 from bitr.io.read import as_geometry, read
-from bitr.io.sample import as_points, estimate_normals, even_draw, farthest_points, sample_surface
+from bitr.io.sample import (
+    as_points,
+    estimate_normals,
+    even_draw,
+    farthest_points,
+    sample_surface,
+    spacing_of,
+)
 from bitr.io.write import SUFFIXES, write, write_scene
 
 __all__ = [
@@ -19,6 +26,7 @@ __all__ = [
     "join",
     "read",
     "sample_surface",
+    "spacing_of",
     "write",
     "write_scene",
 ]

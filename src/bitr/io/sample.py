@@ -134,3 +134,12 @@ def estimate_normals(
     normals = axes[:, :, 0]  # eigenvalues come smallest first
     inward = np.einsum("ni,ni->n", normals, points - center) < 0
     return np.where(inward[:, None], -normals, normals)
+
+
+def spacing_of(points: Float64[np.ndarray, "n 3"], neighbors: int = 16) -> float:
+    """Side of the square that a point has to itself on the surface, by the median over the points."""
+    count = min(neighbors, len(points) - 1)
+    if not count:
+        return 0.0
+    farthest = cKDTree(points).query(points, k=count + 1)[0][:, -1]
+    return float(np.median(farthest) * np.sqrt(np.pi / count))

@@ -39,10 +39,6 @@ class Dense:
     to_center: Float[Tensor, "b n 3"]
     """From the point to the centroid of the assembled whole."""
 
-    @property
-    def contact_probability(self) -> Float[Tensor, "b n"]:
-        return self.contact.sigmoid()
-
     def scaled(self, unit: Float[Tensor, " b"], dtype: torch.dtype) -> Dense:
         """With vectors in the unit of the cloud."""
         to_other, to_center = (v.to(dtype) * unit.to(dtype)[:, None, None] for v in self.vectors)
@@ -165,10 +161,8 @@ class Meeting(nn.Module):
 
     def forward(self, g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k h"]:
         """``g`` takes x to y, for each head."""
-        hidden = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
-        target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
         with torch.no_grad():
-            apart = torch.cdist(g.act(x.points[:, None]), target) + hidden
+            apart = _distances(g, x.points, y)
             near = (-(apart / REACH).square()).softmax(-1)
             distance = (near * apart).sum(-1, keepdim=True)
         vectors = (near @ y.vectors.flatten(2)[:, None]).unflatten(-1, y.vectors.shape[2:])
@@ -220,13 +214,17 @@ def _meeting(g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k 3"]:
     Weighted means over the points of x of the distance to the nearest point of y, of the same for the place
     where the point expects y, and of the share that is nearer than ``REACH``.
     """
-    hidden = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
     weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None]
-    target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
-    nearest = (torch.cdist(g.act(x.points[:, None]), target) + hidden).amin(-1)
-    expected = (torch.cdist(g.act(x.expected[:, None]), target) + hidden).amin(-1)
+    nearest, expected = (_distances(g, points, y).amin(-1) for points in (x.points, x.expected))
     means = [nearest, expected, torch.exp(-(nearest / REACH).square())]
     return torch.stack([(weight * each).sum(-1) for each in means], dim=-1)
+
+
+def _distances(g: Rigid, points: Float[Tensor, "b p 3"], y: Contacts) -> Float[Tensor, "b k p q"]:
+    """From the points, moved by each head's pose, to the contact points of y; padding is far away."""
+    padding = torch.where(y.weight > 0, 0.0, FAR).to(points)[:, None, None]
+    target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
+    return torch.cdist(g.act(points[:, None]), target) + padding
 
 
 def _root(squares: Tensor) -> Tensor:

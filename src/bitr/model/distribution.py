@@ -178,6 +178,8 @@ def sample_rotations(a: Float[Tensor, "*b 3 3"], generator: torch.Generator) -> 
     The quaternion of UᵀrV has a Bingham density; it is drawn by rejection from an angular central Gaussian
     (Kent, Ganeiber and Mardia 2013).
     """
+    import roma  # takes a second, and an assembly can do without
+
     u, values, vh = proper_svd(a)
     s1, s2, s3 = values.unbind(-1)
     power = 2 * torch.stack([torch.zeros_like(s1), s2 + s3, s1 + s3, s1 + s2], dim=-1)
@@ -194,7 +196,7 @@ def sample_rotations(a: Float[Tensor, "*b 3 3"], generator: torch.Generator) -> 
         done = done | taken
         if done.all():
             break
-    return u @ _rotation(found) @ vh
+    return u @ roma.unitquat_to_rotmat(found.roll(-1, -1)) @ vh  # from wxyz to xyzw
 
 
 def _envelope(power: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b"]:
@@ -205,14 +207,3 @@ def _envelope(power: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b"]:
         above = (1 / (middle[..., None] + 2 * power)).sum(-1) > 1
         low, high = torch.where(above, middle, low), torch.where(above, high, middle)
     return (low + high) / 2
-
-
-def _rotation(q: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b 3 3"]:
-    """Rotations of unit quaternions wxyz."""
-    w, x, y, z = q.unbind(-1)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return torch.stack([torch.stack(row, dim=-1) for row in rows], dim=-2)

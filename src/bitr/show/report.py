@@ -10,13 +10,12 @@ import base64
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from markupsafe import Markup
 
 from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
 from bitr.assembly.network import Network
@@ -45,14 +44,6 @@ Pose = Float64[np.ndarray, "4 4"]
 Row = tuple[str, str]
 
 log = logging.getLogger("bitr")
-
-
-@dataclass(frozen=True, eq=False)
-class Example:
-    """A pair of an evaluation that is shown in 3-D as it was answered, with rows of name and value."""
-
-    scene: Scene
-    facts: Sequence[Row]
 
 
 def write_html(path: Path, scene: Scene, assembly: Assembly | None = None, *, force: bool) -> None:
@@ -84,7 +75,7 @@ def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
 
 
 def render_evaluation(
-    report: Report, pairs: Sequence[Ranked], examples: Mapping[int, Example], title: str
+    report: Report, pairs: Sequence[Ranked], examples: Mapping[int, Scene], title: str
 ) -> str:
     """Render the report of an evaluation: the table, the figures, and pairs to look at.
 
@@ -100,8 +91,8 @@ def render_evaluation(
         "title": title,
         "table": list(zip(*table, strict=True)),
         "notes": NOTES,
-        "histogram": Markup(charts.rotation_histogram(errors).to_svg()),
-        "recall": Markup(charts.recall_curve(errors).to_svg()),
+        "histogram": charts.rotation_histogram(errors),
+        "recall": charts.recall_curve(errors),
         "settings": [(name, str(value)) for name, value in report.settings.items() if value is not None],
         "listed": f"{some}{len(pairs):,}",
         "rows": [_list_pair(place, pairs[place]) for place in listed],
@@ -141,7 +132,7 @@ def write_evaluation(
         if method_of is not None and place in tried:
             rng = np.random.default_rng([seed, found.sampling, found.number])
             facts.append(law_row(law_errors_on(method_of(found.sampling), pair, pose, rng)))
-        examples[place] = Example(show_pair(pair, pose, found.name), facts)
+        examples[place] = replace(show_pair(pair, pose, found.name), facts=facts)
     with whole_file(path, force=force) as temporary:
         text = render_evaluation(report, pairs, examples, title)
         temporary.write_text(text, encoding="utf-8", newline="\n")
@@ -169,16 +160,9 @@ def _list_pair(place: int, pair: Ranked) -> dict[str, Any]:
     return row | {"errors": (f"{errors.rotation_error_deg:.2f}", *lengths)}
 
 
-def _show_example(example: Example, most: int) -> dict[str, Any]:
-    stage = set_stage(example.scene, most)
-    pose = _describe_pose(example.scene.transformation)
-    return {
-        "title": example.scene.title,
-        "facts": example.facts,
-        "pose": pose,
-        "stage": stage,
-        "scene": _encode(stage),
-    }
+def _show_example(scene: Scene, most: int) -> dict[str, Any]:
+    stage, pose = set_stage(scene, most), _describe_pose(scene.transformation)
+    return {"title": scene.title, "facts": scene.facts, "pose": pose, "stage": stage, "scene": _encode(stage)}
 
 
 def error_rows(pair: Ranked) -> list[Row]:

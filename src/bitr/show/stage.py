@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
 from bitr.data import AssemblyPair
 from bitr.data.poses import Pose, nearest_pose
 from bitr.errors import InputError
-from bitr.io import as_points, estimate_normals
-from bitr.layers.neighbors import nearest_neighbors
+from bitr.io import as_points, estimate_normals, spacing_of
 
 MOST_SHOWN = 20_000
 """Most points of a cloud on a page or in a picture; more would make a page heavy and add nothing to see."""
-NUM_NEIGHBORS = 16
 FAR, BESIDE = 2.0, 1.0
 """Distance from which the source is brought closer, and how close, in sums of the two radii."""
 TILT = np.deg2rad([14.0, 22.0])
@@ -144,16 +141,7 @@ def _choose_points(
     # fewer than four points define no surface; zero normals are drawn unshaded
     normals = estimate_normals(points, points) if len(points) > 3 else np.zeros_like(points)
     keypoints = None if keypoints is None else keypoints - center
-    return Shown(center, points, normals, keypoints, _measure_spacing(points), total)
-
-
-def _measure_spacing(points: Float64[np.ndarray, "n 3"]) -> float:
-    """Side of the square that a point has to itself on the surface, as the median over the points."""
-    index = nearest_neighbors(torch.from_numpy(points)[None], NUM_NEIGHBORS)[0][0].numpy()
-    if not index.shape[1]:
-        return 0.0
-    farthest = np.linalg.norm(points[index[:, -1]] - points, axis=1)
-    return float(np.median(farthest) * np.sqrt(np.pi / index.shape[1]))
+    return Shown(center, points, normals, keypoints, spacing_of(points), total)
 
 
 def _choose_view(source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]) -> Matrix:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from html import escape
 from importlib import resources
 from typing import Any
 
@@ -45,11 +44,6 @@ def environment() -> Environment:
     )
     found.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return found
-
-
-def as_text(text: str) -> str:
-    """Escape text from outside for a page."""
-    return escape(text.encode("utf-8", "replace").decode())
 
 
 def _read(name: str) -> str:

@@ -1,8 +1,7 @@
-"""Experiments and the plan to run them: options, the weights, and the steps that fit into a budget."""
+"""The experiments of ``experiments.toml``, the plan to run them, and weights that are trained in time."""
 
 from __future__ import annotations
 
-import difflib
 import logging
 import re
 import tempfile
@@ -17,7 +16,7 @@ from typing import Any, Literal
 from bitr.data import AssemblyPair, data_root, dataset, info
 from bitr.data.pair import reseed
 from bitr.data.storage import find_below
-from bitr.errors import InputError
+from bitr.errors import InputError, unknown_name
 from bitr.evaluation.evaluate import Progress
 from bitr.evaluation.report import Published
 from bitr.model import BITR
@@ -111,9 +110,8 @@ class Experiment:
 
 
 def _read_experiments() -> dict[str, Experiment]:
-    tables = read_toml(Path(__file__).with_name("experiments.toml"))
     found = {}
-    for name, table in tables.items():
+    for name, table in read_toml(Path(__file__).with_name("experiments.toml")).items():
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
         }
@@ -125,12 +123,10 @@ def _read_experiments() -> dict[str, Experiment]:
 EXPERIMENTS = _read_experiments()
 
 
-def experiment(name: str) -> Experiment:
+def find_experiment(name: str) -> Experiment:
     """The experiment of that name."""
     if name not in EXPERIMENTS:
-        near = difflib.get_close_matches(name, EXPERIMENTS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"{name}: no such experiment, expected all or one of {', '.join(EXPERIMENTS)}{hint}")
+        raise unknown_name(name, "experiment", [*EXPERIMENTS, "all"])
     return EXPERIMENTS[name]
 
 
@@ -304,10 +300,8 @@ def data_words(config: TrainConfig, plan: Plan) -> str:
 
 def _shipped(name: str) -> str | None:
     """The name of shipped weights for a data set; those without the option after the colon serve for any."""
-    for candidate in (name.replace(":", "-"), name.partition(":")[0]):
-        if (resources.files("bitr") / "weights" / f"{candidate}.safetensors").is_file():
-            return candidate
-    return None
+    folder, names = resources.files("bitr") / "weights", (name.replace(":", "-"), name.partition(":")[0])
+    return next((each for each in names if (folder / f"{each}.safetensors").is_file()), None)
 
 
 def _card_words(name: str) -> str:
@@ -374,17 +368,14 @@ def measure_pace(config: TrainConfig, kind: Kind | None = None) -> Pace:
 
 def _share_done_once(source: Source) -> float:
     """Share of a pair's time in the first epoch that later epochs do not take."""
-    pairs = source.open(0)
     rows = [source.row((2 * i + 1) * len(source) // (2 * TIMED)) for i in range(TIMED)]
-    new, again = (_seconds(reseed(pairs, seed), rows) for seed in (1, 2))
-    return max(0.0, 1 - again / new)
-
-
-def _seconds(pairs: Sequence[AssemblyPair], rows: Sequence[int]) -> float:
-    began = time.perf_counter()
-    for row in rows:
-        pairs[row]
-    return time.perf_counter() - began
+    opened, took = source.open(0), []
+    for seed in (1, 2):
+        pairs, began = reseed(opened, seed), time.perf_counter()
+        for row in rows:
+            pairs[row]
+        took.append(time.perf_counter() - began)
+    return max(0.0, 1 - took[1] / took[0])
 
 
 class _Clock(Silent):

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from bitr.evaluation.reproduce import Budget, Plan, Result, experiment, run
+from bitr.evaluation.experiment import Budget, Plan, find_experiment
+from bitr.evaluation.reproduce import Result, run
 
 SMALL = (
     "model.num_layers=1",
@@ -29,7 +30,7 @@ def plan(out: Path, **changes: Any) -> Plan:
 
 def result(name: str, settings: Plan) -> Result:
     """The result of an experiment, without the time that its pictures take."""
-    return run(experiment(name), settings)
+    return run(find_experiment(name), settings)
 
 
 @pytest.fixture

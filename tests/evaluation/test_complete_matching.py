@@ -6,11 +6,13 @@ import torch
 
 from bitr.data.bunny import stand_in
 from bitr.errors import InputError
-from bitr.evaluation.reproduce import complete_matching, experiment
-from bitr.evaluation.reproduce.complete_matching import disturbed, median, median_u_bitr, u_bitr
+from bitr.evaluation import reproduce
+from bitr.evaluation.experiment import find_experiment
+from bitr.evaluation.method import median, median_u_bitr, u_bitr
+from bitr.evaluation.reproduce import disturbed
 from bitr.groups import Rigid, rotation_angle
 from bitr.model import BITRConfig
-from tests.evaluation.reproduce.cases import plan, result
+from tests.evaluation.cases import plan, result
 
 TINY = BITRConfig(num_keypoints=4, num_layers=1, channels=2, num_neighbors=8, num_heads=1)
 METHODS = {
@@ -23,8 +25,8 @@ METHODS = {
 def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("BITR_DATA", raising=False)
-        patch.setattr(complete_matching, "NUM_POINTS", 128)
-        patch.setattr(complete_matching, "METHODS", METHODS)
+        patch.setattr(reproduce, "MATCHED_POINTS", 128)
+        patch.setattr(reproduce, "UNTRAINED", METHODS)
         return result("complete-matching", plan(tmp_path_factory.mktemp("complete"), limit=1))
 
 
@@ -48,7 +50,7 @@ def test_the_papers_figures_and_what_is_not_the_papers_are_said(found):
 
 def test_pairs_differ_in_what_they_are_named_for():
     same, resampled, noisy, cropped = (
-        disturbed(stand_in(), how, 0)[0] for how in experiment("complete-matching").disturbed
+        disturbed(stand_in(), how, 0)[0] for how in find_experiment("complete-matching").disturbed
     )
     for pair, gap in ((same, 0.0), (noisy, 0.01 * np.sqrt(6))):
         moved = pair.source.points @ pair.ref_from_src[:3, :3].T + pair.ref_from_src[:3, 3]

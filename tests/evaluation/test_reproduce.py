@@ -9,27 +9,15 @@ import numpy as np
 import pytest
 
 from bitr.errors import InputError
+from bitr.evaluation import experiment, reproduce
 from bitr.evaluation.evaluate import Evaluation, Score
+from bitr.evaluation.experiment import EXPERIMENTS, Budget, Case, Plan, Weights, find_experiment
 from bitr.evaluation.report import Published, Repeated
-from bitr.evaluation.reproduce import (
-    EXPERIMENTS,
-    Budget,
-    Plan,
-    Result,
-    experiment,
-    run,
-    run_all,
-    run_one,
-    runner,
-)
-from bitr.evaluation.reproduce import plan as planning
-from bitr.evaluation.reproduce.plan import Case, Weights
-from bitr.evaluation.reproduce.result import Table
-from bitr.evaluation.reproduce.runner import difference
+from bitr.evaluation.reproduce import Result, Table, difference, run, run_all, run_one
 from bitr.model.checkpoint import load, save
 from bitr.training.config import config_file
 from bitr.training.log import read_log
-from tests.evaluation.reproduce.cases import SMALL, plan, result
+from tests.evaluation.cases import SMALL, plan, result
 from tests.training.cases import Heard
 
 FILES = {
@@ -50,7 +38,7 @@ def toy(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("BITR_DATA", raising=False)
         out = tmp_path_factory.mktemp("toy")
-        return out, *run_one(experiment("toy"), plan(out))
+        return out, *run_one(find_experiment("toy"), plan(out))
 
 
 def test_table_json_plots_and_pictures_are_written(toy):
@@ -94,7 +82,7 @@ def test_the_same_command_again_trains_nothing(toy):
 
 
 def test_a_run_that_was_stopped_goes_on_with_the_steps_it_began_with(tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "PROBE", 8)
+    monkeypatch.setattr(experiment, "PROBE", 8)
 
     class Stops(Heard):
         def recorded(self, record):
@@ -168,7 +156,7 @@ def test_given_weights_stand_for_their_own_variant_alone(ablated, tmp_path):
 
 
 COMPARED = replace(
-    experiment("fragments"),
+    find_experiment("fragments"),
     name="compared",
     data=("bunny",),
     refinements=("icp",),
@@ -215,7 +203,7 @@ def test_learned_baselines_are_trained_by_default_when_there_is_time(tmp_path):
 
 
 def test_each_share_that_is_kept_is_a_data_set_of_its_own():
-    cases = experiment("airplane").cases
+    cases = find_experiment("airplane").cases
     assert cases[1] == Case("airplane:0.5", 0.5)
     assert [case.title for case in cases] == [f"airplane, keep {keep}" for keep in (0.7, 0.5, 0.4, 0.3)]
 
@@ -232,11 +220,11 @@ def test_each_share_goes_on_from_the_weights_for_the_larger_one(tmp_path, monkey
         begun[name] = config.run.init_from
         return Weights(load("default").double(), "made up", tmp_path / name.replace(":", "-"))
 
-    monkeypatch.setattr(runner, "weights", noted)
-    monkeypatch.setattr(runner, "_samplings", lambda case, config, plan: [[]])
-    monkeypatch.setattr(runner, "_measure", lambda entries, pairs, published, plan: ())
+    monkeypatch.setattr(reproduce, "weights", noted)
+    monkeypatch.setattr(reproduce, "_samplings", lambda case, config, plan: [[]])
+    monkeypatch.setattr(reproduce, "_measure", lambda entries, pairs, published, shares, plan: ())
     monkeypatch.setattr(Plan, "pairs", lambda self, data, sampling: [])
-    run(experiment("airplane"), plan(tmp_path, baselines="none", model=None))
+    run(find_experiment("airplane"), plan(tmp_path, baselines="none", model=None))
     keeps = ["airplane:0.7", "airplane:0.5", "airplane:0.4", "airplane:0.3"]
     assert begun == dict(
         zip(keeps, ["", *(str(tmp_path / k.replace(":", "-")) for k in keeps)], strict=False)
@@ -244,7 +232,7 @@ def test_each_share_goes_on_from_the_weights_for_the_larger_one(tmp_path, monkey
 
 
 def test_weights_that_come_with_bitr_are_not_trained(tmp_path):
-    unseen = replace(experiment("unseen"), data=("bunny",), baselines=(), refinements=())
+    unseen = replace(find_experiment("unseen"), data=("bunny",), baselines=(), refinements=())
     (table,) = run(unseen, plan(tmp_path, limit=1, samplings=1)).tables
     assert table.rows[0].made.endswith("weights default")
 
@@ -252,7 +240,7 @@ def test_weights_that_come_with_bitr_are_not_trained(tmp_path):
 @pytest.mark.parametrize("name", ["airplane", "inter-class", "fragments", "indoor", "outdoor", "unseen"])
 def test_missing_data_is_one_line_that_says_how_to_get_it(tmp_path, name):
     with pytest.raises(InputError, match="to get it: "):
-        run_one(experiment(name), plan(tmp_path))
+        run_one(find_experiment(name), plan(tmp_path))
 
 
 def test_all_of_them_go_on_where_one_lacks_its_data(tmp_path, monkeypatch):
@@ -260,10 +248,12 @@ def test_all_of_them_go_on_where_one_lacks_its_data(tmp_path, monkeypatch):
         row = Repeated("BITR", (), "made up")
         return Result(chosen, {}, (Table("bunny", (row,), []),))
 
-    monkeypatch.setattr(runner, "write_files", lambda folder, result: [])
+    monkeypatch.setattr(reproduce, "write_files", lambda folder, result: [])
     generated = ("toy", "ablation", "complete-matching", "manipulation")
     # the last table of "unseen" is of the user's meshes
-    monkeypatch.setattr(runner, "run", lambda e, own: found(e, own) if e.name in generated else run(e, own))
+    monkeypatch.setattr(
+        reproduce, "run", lambda e, own: found(e, own) if e.name in generated else run(e, own)
+    )
     result, files = run_all(plan(tmp_path))
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert [path.name for path in files] == ["table.md", "result.json"]
@@ -278,16 +268,17 @@ def test_success_counts_pairs_without_an_answer_as_failures(tmp_path, monkeypatc
         succeeded = True
 
     scores = [Score(f"pair/{i}", "m", None, np.eye(4) if i else None, None, None) for i in range(4)]
-    monkeypatch.setattr(runner, "success", lambda id, pose, root: Worked())
-    assert runner.success_rate(Evaluation("any", tuple(scores)), plan(tmp_path)) == 0.75
+    monkeypatch.setattr(reproduce, "success", lambda id, pose, root: Worked())
+    found = reproduce.success_share(Evaluation("any", tuple(scores)), plan(tmp_path))
+    assert found == {reproduce.SUCCESS: 0.75}
 
 
 def test_manipulation_counts_successes_and_the_true_pose_has_them_all(tmp_path, monkeypatch):
     pytest.importorskip("pybullet")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "scenes"))
-    bowls = replace(experiment("manipulation"), data=("bowl-placing",))
+    bowls = replace(find_experiment("manipulation"), data=("bowl-placing",))
     result = run(bowls, plan(tmp_path, model="default", limit=1, samplings=1, baselines="classical"))
-    shares = {row.name: row.shares[runner.SUCCESS] for row in result.tables[0].rows}
+    shares = {row.name: row.shares[reproduce.SUCCESS] for row in result.tables[0].rows}
     assert list(shares) == ["BITR", "bitr assemble", "centroids", "true pose"]
     assert shares["true pose"] == 1.0
     assert "| success in simulation |" in result.to_markdown()

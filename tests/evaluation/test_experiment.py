@@ -6,8 +6,8 @@ import pytest
 
 from bitr.data.pair import Pairs
 from bitr.errors import InputError
-from bitr.evaluation.reproduce import plan
-from bitr.evaluation.reproduce.plan import Budget, Pace, fit_steps, measure_pace
+from bitr.evaluation import experiment
+from bitr.evaluation.experiment import Budget, Pace, fit_steps, measure_pace
 from bitr.training.stream import Source
 from tests.training.cases import config, pair, write_folder
 
@@ -45,7 +45,7 @@ def test_a_slow_first_epoch_is_paid_once():
 
 def test_what_is_computed_once_a_pair_is_told_from_what_is_computed_each_time(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(plan.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(experiment.time, "perf_counter", lambda: clock[0])
 
     class Slow(Pairs):
         """Slow in the first epoch that it is opened for, as where surfaces are read once."""
@@ -58,12 +58,12 @@ def test_what_is_computed_once_a_pair_is_told_from_what_is_computed_each_time(mo
         def open(self, seed):
             return Slow("slow", "train", seed, pair, range(100))
 
-    assert plan._share_done_once(Opened("", "", "train", None)) == pytest.approx(0.8)
+    assert experiment._share_done_once(Opened("", "", "train", None)) == pytest.approx(0.8)
 
 
 def test_a_config_gets_the_steps_that_fit_and_no_more_than_it_has(tmp_path, monkeypatch):
     long = config(write_folder(tmp_path / "pairs", 3), run_steps=1000)
-    monkeypatch.setattr(plan, "measure_pace", lambda config, kind: Pace(1.0, 0.0, 0.0))
+    monkeypatch.setattr(experiment, "measure_pace", lambda config, kind: Pace(1.0, 0.0, 0.0))
     found = fit_steps(long, 200.0)
     assert found.run.steps <= 190  # less by what the timing itself took
     assert found.run.validate_every == found.run.checkpoint_every == -(-found.run.steps // 10)
@@ -72,7 +72,7 @@ def test_a_config_gets_the_steps_that_fit_and_no_more_than_it_has(tmp_path, monk
 
 
 def test_a_pace_is_measured_by_the_loop_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "PROBE", 8)
+    monkeypatch.setattr(experiment, "PROBE", 8)
     settings = config(write_folder(tmp_path / "pairs", 3))
     pace = measure_pace(settings)
     assert pace.step > 0

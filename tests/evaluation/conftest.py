@@ -1,0 +1,3 @@
+from tests.evaluation.cases import no_data
+
+__all__ = ["no_data"]
