@@ -15,6 +15,7 @@ from bitr.groups import nearest_rotation
 
 Pose = Float64[np.ndarray, "4 4"]
 Vector = Float64[np.ndarray, " 3"]
+Points = Float64[np.ndarray, "n 3"]
 
 NOT_A_ROTATION = 1e-2
 """Largest entry of RᵀR − I that a pose from a file may have; 7-Scenes' poses are off by 6e-4."""

@@ -8,9 +8,8 @@ from scipy.spatial import cKDTree
 from bitr.data import dataset, info
 from bitr.data.poses import turn_about
 from bitr.data.sim import scene_of, sim_pairs, success
-from bitr.data.sim.dataset import read_demonstration
 from bitr.data.sim.objects import load_scan, scanned_body
-from bitr.data.sim.scenes import SceneKey
+from bitr.data.sim.scenes import SceneKey, read_demonstration
 from bitr.data.storage import SPLITS, frozen_splits
 from bitr.errors import InputError
 
