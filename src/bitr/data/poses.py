@@ -28,7 +28,7 @@ def pose(rotation: Float64[np.ndarray, "3 3"], translation: Vector) -> Pose:
     return matrix
 
 
-def move_points(motion: Pose, points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+def move_points(motion: Pose, points: Points) -> Points:
     """Apply a motion to points."""
     return points @ motion[:3, :3].T + motion[:3, 3]
 
@@ -60,15 +60,20 @@ def nearest_pose(matrix: Pose, name: str) -> Pose:
 
     Poses in files carry few digits, and products of inexact rotations drift.
     """
+    check_rigid(matrix, f"{name}: the pose", NOT_A_ROTATION)
+    rotation = torch.from_numpy(np.ascontiguousarray(matrix[:3, :3]))
+    return pose(nearest_rotation(rotation).numpy(), matrix[:3, 3])
+
+
+def check_rigid(matrix: Pose, what: str, most: float) -> None:
+    """Raise unless this is a rotation and a translation, with RᵀR − I at most ``most``."""
     rotation = matrix[:3, :3]
     off = np.abs(rotation.T @ rotation - np.eye(3)).max() if np.isfinite(matrix).all() else np.inf
-    is_affine = np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9)
-    if off > NOT_A_ROTATION or np.linalg.det(rotation) < 0 or not is_affine:
+    if off > most or np.linalg.det(rotation) < 0 or not np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9):
         raise InputError(
-            f"{name}: the pose is no rigid motion (its rotation is off by {off:.1e}, its last row is "
+            f"{what} is no rigid motion (its rotation is off by {off:.1e}, its last row is "
             f"{matrix[3].tolist()}), expected a rotation, a translation and 0 0 0 1"
         )
-    return pose(nearest_rotation(torch.from_numpy(np.ascontiguousarray(rotation))).numpy(), matrix[:3, 3])
 
 
 def pose_of_numbers(text: str, name: str) -> Pose:
