@@ -25,7 +25,7 @@ from bitr.data.scan_formats import (
 )
 from bitr.data.storage import SPLITS, find_below, frozen_splits, split_of
 from bitr.data.transforms import both, crop, move_randomly, sample_grid
-from bitr.errors import InputError
+from bitr.errors import require
 
 INDOOR_PACKED = "indoor_3dmatch/*_grid0.1.npz"
 FRAGMENTS = "indoor_3dmatch/**/cloud_bin_*.pth"
@@ -76,17 +76,17 @@ class ScanPair:
 
 @dataclass(frozen=True, eq=False)
 class _Move:
-    """Moves the two scans of a pair, which in training are cropped first."""
+    """Moves the two scans of a pair; first, a plane crops each to a share of ``keep`` to 1."""
 
     pairs: Sequence[ScanPair]
     grid: float
     shift: float
-    is_cropped: bool = False
+    keep: float = 1.0
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         pair = self.pairs[i].assembly(self.grid)
-        if self.is_cropped:
-            pair = both(pair, lambda side: crop(side, rng.uniform(LEAST_KEPT, 1.0), rng))
+        if self.keep < 1:
+            pair = both(pair, lambda side: crop(side, rng.uniform(self.keep, 1.0), rng))
         return move_randomly(pair, rng, self.shift)
 
 
@@ -122,37 +122,33 @@ def indoor_scenes(root: Path | None, split: str) -> Places:
 
 def _open_indoor(split: str, root: Path | None, seed: int) -> Pairs:
     pairs = pairs_in_step(indoor_scenes(root, split), 1)
-    make = _Move(pairs, INDOOR_GRID, INDOOR_SHIFT, is_cropped=split == "train")
+    make = _Move(pairs, INDOOR_GRID, INDOOR_SHIFT, LEAST_KEPT if split == "train" else 1.0)
     return Pairs("indoor", split, seed, make, range(len(pairs)))
-
-
-def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
-    """All pairs of scans of one place that overlap little; at most 100, evenly chosen."""
-    found = [pair for place in sorted(places) for pair in _pairs_of_place(place, places[place])]
-    rows = np.unique(np.linspace(0, len(found) - 1, min(MOST, len(found))).round().astype(int))
-    return tuple(found[int(row)] for row in rows)
-
-
-def _pairs_of_place(place: str, scans: Sequence[Scan]) -> list[ScanPair]:
-    """Overlap is the share of the smaller scan's points that have one of the other within two grid steps."""
-    by_number = sorted(scans, key=lambda scan: scan.number)
-    clouds = [
-        sample_grid(scan.load(), INDOOR_GRID).moved(scan.world_from_scan).points.astype(np.float32)
-        for scan in by_number
-    ]
-    trees = [cKDTree(cloud) for cloud in clouds]
-    found = []
-    for i, j in combinations(range(len(clouds)), 2):
-        small, large = (i, j) if len(clouds[i]) <= len(clouds[j]) else (j, i)
-        near = trees[large].query(clouds[small], distance_upper_bound=WITHIN)[0] < np.inf
-        if LITTLE[0] <= near.mean() <= LITTLE[1]:
-            found.append(ScanPair(place, by_number[i], by_number[j]))
-    return found
 
 
 @lru_cache(maxsize=len(SPLITS))
 def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
     return pairs_of_low_overlap(indoor_scenes(root, split))
+
+
+def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
+    """All pairs of scans of one place that overlap little; at most 100, evenly chosen.
+
+    Overlap is the share of the smaller scan's points that have one of the other within two grid steps.
+    """
+    found = []
+    for place in sorted(places):
+        scans = sorted(places[place], key=lambda scan: scan.number)
+        moved = [sample_grid(scan.load(), INDOOR_GRID).moved(scan.world_from_scan) for scan in scans]
+        clouds = [cloud.points.astype(np.float32) for cloud in moved]
+        trees = [cKDTree(cloud) for cloud in clouds]
+        for i, j in combinations(range(len(clouds)), 2):
+            small, large = (i, j) if len(clouds[i]) <= len(clouds[j]) else (j, i)
+            near = trees[large].query(clouds[small], distance_upper_bound=WITHIN)[0] < np.inf
+            if LITTLE[0] <= near.mean() <= LITTLE[1]:
+                found.append(ScanPair(place, scans[i], scans[j]))
+    rows = np.unique(np.linspace(0, len(found) - 1, min(MOST, len(found))).round().astype(int))
+    return tuple(found[int(row)] for row in rows)
 
 
 def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
@@ -206,8 +202,7 @@ def _open_outdoor(split: str, root: Path | None, seed: int) -> Pairs:
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``indoor:low`` has fragments of one room that overlap by 10 to 30%, neighbours or not."""
-    if option != "low":
-        raise InputError(f"indoor:{option}: expected indoor:low")
+    require(option == "low", f"indoor:{option}: expected indoor:low")
     title = "fragments of rooms that overlap by 10 to 30%, 7-Scenes' kitchen to test"
     return replace(base, name="indoor:low", title=title, section="", open=_open_low)
 

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from bitr.data.pair import AssemblyPair
-from bitr.data.poses import Points, Pose, inverse, move_points, pose, random_pose
-from bitr.errors import InputError
+from bitr.data.poses import Matrix, Points, Pose, inverse, move_points, pose, random_pose
+from bitr.errors import require
 from bitr.io import Geometry, estimate_normals, sample_surface
 from bitr.io.geometry import place
 
@@ -79,8 +79,8 @@ def take(cloud: Geometry, rows: Int64[np.ndarray, " m"]) -> Geometry:
 
 def sample_uniform(cloud: Geometry, n: int, rng: np.random.Generator) -> Geometry:
     """``n`` different points; all such sets are equally likely."""
-    if not 0 < n <= len(cloud.points):
-        raise InputError(f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
+    is_possible = 0 < n <= len(cloud.points)
+    require(is_possible, f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
     return take(cloud, rng.choice(len(cloud.points), n, replace=False))
 
 
@@ -99,8 +99,7 @@ def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "
 
     Points come in the order of the cubes. Mean normals are scaled to length 1.
     """
-    if not size > 0:
-        raise InputError(f"{cloud.name}: a grid of size {size!r}, expected more than 0")
+    require(size > 0, f"{cloud.name}: a grid of size {size!r}, expected more than 0")
     _check_is_cloud(cloud)
     cubes = _cube_numbers(np.floor(cloud.points / size).astype(np.int64))
     _, first, index, counts = np.unique(cubes, return_index=True, return_inverse=True, return_counts=True)
@@ -125,8 +124,8 @@ def _cube_numbers(cube: Int64[np.ndarray, "n 3"]) -> Int64[np.ndarray, " n"]:
     """One number for each cube; equal for equal cubes only."""
     low = cube.min(axis=0)
     span = [int(s) + 1 for s in cube.max(axis=0) - low]
-    if span[0] * span[1] * span[2] >= 2**62:
-        raise InputError(f"the grid has {span} cubes along its axes, too many: choose a larger size")
+    is_small = span[0] * span[1] * span[2] < 2**62
+    require(is_small, f"the grid has {span} cubes along its axes, too many: choose a larger size")
     x, y, z = (cube - low).T
     return (x * span[1] + y) * span[2] + z
 
@@ -159,8 +158,8 @@ def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPai
 
 
 def _check_is_cloud(geometry: Geometry) -> None:
-    if geometry.faces is not None:
-        raise InputError(f"{geometry.name}: is a mesh, expected points: sample it first, by area")
+    is_cloud = geometry.faces is None
+    require(is_cloud, f"{geometry.name}: is a mesh, expected points: sample it first, by area")
 
 
 # cutting, by planes of random direction
@@ -169,10 +168,8 @@ def _check_is_cloud(geometry: Geometry) -> None:
 def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
     """The two sides of a random plane; the first has ``share`` of the points."""
     count = round(share * len(cloud.points))
-    if not 0 < count < len(cloud.points):
-        raise InputError(
-            f"{cloud.name}: a share of {share!r} of {len(cloud.points)} points leaves an empty piece"
-        )
+    part = f"a share of {share!r} of {len(cloud.points)} points"
+    require(0 < count < len(cloud.points), f"{cloud.name}: {part} leaves an empty piece")
     order = _order_across(cloud, rng)
     return take(cloud, order[:count]), take(cloud, order[count:])
 
@@ -182,8 +179,8 @@ def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
 
     For one state of the generator, a smaller crop is part of a larger one.
     """
-    if not 0 < keep <= 1:
-        raise InputError(f"{cloud.name}: cannot keep a share of {keep!r}, expected more than 0 and at most 1")
+    part = f"cannot keep a share of {keep!r}"
+    require(0 < keep <= 1, f"{cloud.name}: {part}, expected more than 0 and at most 1")
     order = _order_across(cloud, rng)
     return take(cloud, order[: max(1, round(keep * len(order)))])
 
@@ -223,7 +220,7 @@ def add_outliers(
 # deformation: other shapes made from one
 
 
-def deform(pair: AssemblyPair, matrix: Float64[np.ndarray, "3 3"]) -> AssemblyPair:
+def deform(pair: AssemblyPair, matrix: Matrix) -> AssemblyPair:
     """Apply a linear map to the assembled whole: other pieces with the same answer.
 
     In the reference's frame y ↦ Ay, and x ↦ g⁻¹ A g x for the source. Symmetries of the shape do not survive.
@@ -234,7 +231,7 @@ def deform(pair: AssemblyPair, matrix: Float64[np.ndarray, "3 3"]) -> AssemblyPa
     return replace(pair, source=source, reference=reference, symmetry=None, axis=None)
 
 
-def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Float64[np.ndarray, "3 3"]:
+def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Matrix:
     """Factors from e^-size to e^size along three random axes; with ``mirror``, half are reflections."""
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     factors = np.exp(rng.uniform(-size, size, 3))

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.io.geometry import Geometry, area_vectors
 
 MIN_POINTS = 4
@@ -189,27 +190,23 @@ def guarded(source: Source, kind: str) -> Iterator[None]:
 
 def check(geometry: Geometry) -> Geometry:
     """The geometry without its NaN and infinite rows, told in a warning; raises if no shape is left."""
-
-    def require(is_right: object, problem: str) -> None:
-        if not is_right:
-            raise InputError(f"{geometry.name}: {problem}")
-
+    name = geometry.name
     if geometry.faces is not None and len(geometry.faces):
         low, high, n = int(geometry.faces.min()), int(geometry.faces.max()), len(geometry.points)
-        used = f"a face uses vertex {low if low < 0 else high} (counted from 0)"
+        used = f"{name}: a face uses vertex {low if low < 0 else high} (counted from 0)"
         require(low >= 0 and high < n, f"{used}, expected 0 to {n - 1}: there are {n} vertices")
     geometry = _drop_missing(geometry)
     points, faces = geometry.points, geometry.faces
-    few = f"only {len(points)} points with finite coordinates, expected {MIN_POINTS} or more"
-    require(faces is not None or len(points) >= MIN_POINTS, few)
+    found = f"{name}: only {len(points)} points with finite coordinates"
+    require(faces is not None or len(points) >= MIN_POINTS, f"{found}, expected {MIN_POINTS} or more")
     largest = float(np.abs(points).max(initial=0.0))
-    require(largest <= LARGEST, f"coordinates up to {largest:.3g}, expected less than {LARGEST:g}")
-    require(faces is None or len(faces), "no face has three finite corners, expected a mesh with faces")
-    extent = float(np.ptp(points, axis=0).max())
-    flat = f"zero extent, all {len(points)} points are equal; expected points of a shape"
-    require(extent >= SMALLEST, flat)
+    require(largest <= LARGEST, f"{name}: coordinates up to {largest:.3g}, expected less than {LARGEST:g}")
+    lost = f"{name}: no face has three finite corners, expected a mesh with faces"
+    require(faces is None or len(faces), lost)
+    found = f"{name}: zero extent, all {len(points)} points are equal"
+    require(np.ptp(points, axis=0).max() >= SMALLEST, f"{found}; expected points of a shape")
     if faces is not None:
-        flat = f"the mesh has no area, all {len(faces)} faces are degenerate"
+        flat = f"{name}: the mesh has no area, all {len(faces)} faces are degenerate"
         require(area_vectors(points, faces).any(), flat)
     return geometry
 
@@ -221,7 +218,8 @@ def _drop_missing(geometry: Geometry) -> Geometry:
         rows = getattr(geometry, key)
         known = has_place if rows is None else np.isfinite(rows).all(axis=1)
         if 2 * int((known & has_place).sum()) < int(has_place.sum()):
-            geometry = replace(geometry, **{key: None}).warn(f"most {word} are NaN or infinite: ignored")
+            without: dict[str, Any] = {key: None}
+            geometry = replace(geometry, **without).warn(f"most {word} are NaN or infinite: ignored")
         else:
             keep = keep & known
     if keep.all():

@@ -64,8 +64,8 @@ def _read_polygons(source: Source, lines: Lines, skip: int = 0) -> tuple[Indices
     lengths = lengths.astype(np.int64)
     numbers = flat[np.repeat(starts + 1, lengths) + _count_up(lengths)]
     corners = numbers.astype(np.int64)
-    for number in numbers[corners != numbers][:1]:
-        raise source.error(f"a face uses vertex {number:g}, expected a whole number")
+    if (corners != numbers).any():
+        raise source.error(f"a face uses vertex {numbers[corners != numbers][0]:g}, expected a whole number")
     return corners, lengths
 
 

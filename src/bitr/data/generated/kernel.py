@@ -22,7 +22,7 @@ Solid = Any
 """A ``manifold3d.Manifold``, closed and without boundary; a + b is the union, a - b the difference."""
 Field = Callable[[np.ndarray], np.ndarray]
 """(n, 3) points → (n,) signed distances, positive inside."""
-Faces = Int64[np.ndarray, "f 3"]
+Faces, Grid = Int64[np.ndarray, "f 3"], Int64[np.ndarray, "_ _"]
 Section = Float64[np.ndarray, "s 2"]
 """A closed curve in the plane."""
 
@@ -133,9 +133,8 @@ def from_rings(rings: Float64[np.ndarray, "m s 3"]) -> Solid:
     return solid(np.concatenate([rings.reshape(-1, 3), ends]), np.concatenate(faces))
 
 
-def two_triangles(*corners: Int64[np.ndarray, "_ _"]) -> Faces:
-    """The faces of a grid of quadrangles, given by their four corners in turn."""
-    a, b, c, d = corners
+def two_triangles(a: Grid, b: Grid, c: Grid, d: Grid) -> Faces:
+    """The faces of quadrangles, given by their corners in turn."""
     return np.concatenate([np.stack([a, b, c], -1), np.stack([a, c, d], -1)]).reshape(-1, 3)
 
 

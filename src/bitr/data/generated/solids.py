@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -25,6 +26,7 @@ from bitr.data.generated.kernel import (
     with_vertices,
 )
 from bitr.data.poses import Points, Vector
+from bitr.settings import from_mapping, read_toml
 
 EDGE = 0.1
 """Longest edge of a face, before the detail is added, where the largest radius is 1."""
@@ -77,41 +79,18 @@ def _to_unit_size(given: Solid) -> Solid:
 
 @dataclass(frozen=True)
 class Style:
-    """A kind of vessel: ranges of its radius at equal steps from foot to rim, and of its height."""
+    """A kind of vessel, as ``vessels.toml`` describes it."""
 
     radii: tuple[Range, ...]
     height: Range
     floor: Range = (0.05, 0.12)
-    """Beginning of the hollow, as a share of the height."""
     handles: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    """Probabilities of none, one and two."""
-    has_spout: bool = False
+    spout: float = 0.0
     wall: Range = (0.045, 0.09)
-    """Thickness, measured away from the axis."""
 
 
-STYLES = {
-    "vase": Style(
-        ((0.3, 0.5), (0.5, 0.9), (0.5, 0.9), (0.25, 0.5), (0.3, 0.6)), (1.6, 2.4), handles=(0.6, 0.2, 0.2)
-    ),
-    "bottle": Style(
-        ((0.36, 0.5), (0.4, 0.6), (0.4, 0.6), (0.14, 0.3), (0.13, 0.2), (0.14, 0.22)), (1.8, 2.8)
-    ),
-    "bowl": Style(((0.3, 0.5), (0.6, 0.85), (0.8, 1.0), (0.85, 1.1)), (0.5, 1.0), handles=(0.8, 0.1, 0.1)),
-    "cup": Style(((0.35, 0.5), (0.45, 0.6), (0.45, 0.6), (0.45, 0.65)), (0.8, 1.4), handles=(0.1, 0.8, 0.1)),
-    "jug": Style(
-        ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55)),
-        (1.5, 2.2),
-        handles=(0.0, 1.0, 0.0),
-        has_spout=True,
-    ),
-    "goblet": Style(
-        ((0.4, 0.55), (0.08, 0.12), (0.1, 0.16), (0.4, 0.6), (0.35, 0.6)), (1.4, 2.0), floor=(0.5, 0.6)
-    ),
-    "plate": Style(((0.5, 0.7), (0.8, 0.95), (1.0, 1.2)), (0.2, 0.4), floor=(0.3, 0.4), wall=(0.12, 0.2)),
-    "turned": Style(tuple(((0.15, 0.6),) * 7), (1.6, 2.6), floor=(2.0, 2.0), handles=(0.7, 0.2, 0.1)),
-}
-"""The last has no hollow: a pawn, a baluster, a top."""
+TABLE = read_toml(Path(__file__).with_name("vessels.toml"))
+STYLES = {name: from_mapping(Style, entry, name) for name, entry in TABLE.items()}
 
 
 def vessel(rng: Rng) -> Solid:
@@ -122,7 +101,7 @@ def vessel(rng: Rng) -> Solid:
     steps = np.linspace(0, 1, len(style.radii))
     profile = PchipInterpolator(steps, [rng.uniform(*limits) for limits in style.radii])
     up = np.linspace(0, 1, LEVELS)
-    if rng.random() < style.has_spout:  # a beak towards −x
+    if rng.random() < style.spout:  # a beak towards −x
         toward = (1 - section[:, 0] / np.linalg.norm(section, axis=1)) / 2
         section = section * (1 + rng.uniform(0.3, 0.6) * toward**8)[:, None]
     outside = revolve(profile(up), height * up, section)

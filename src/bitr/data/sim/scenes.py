@@ -33,7 +33,7 @@ from bitr.data.storage import (
     open_npz,
     recipe_key,
 )
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.io import Geometry
 
 RECIPE, MADE_WITH = "1e0ed8655ba8", "3.2.7"
@@ -41,9 +41,7 @@ RECIPE, MADE_WITH = "1e0ed8655ba8", "3.2.7"
 ones. Change it whenever an id gives another scene."""
 SCANNED_EVERY = 4
 """If scanned objects are at hand, each fourth scene has them; the others stay the same."""
-ID = re.compile(
-    r"(?P<task>[a-z-]+)/(?P<split>train|val|test)/(?P<seed>\d+)/(?P<index>\d+)(?P<scanned>/scanned)?"
-)
+ID = re.compile(r"(mug-hanging|bowl-placing)/(train|val|test)/\d+/\d+(/scanned)?")
 ATTEMPTS = 50
 """Scenes to draw until one holds."""
 STEADY = 0.003
@@ -69,30 +67,6 @@ RECORDINGS = {
     "test": "manipulation/edf_demos/test_unseen_demo_demo_*.npz",
 }
 """Ten demonstrations with one set of objects, two with mugs that were not seen."""
-
-
-@dataclass(frozen=True)
-class SceneKey:
-    """The numbers from which a scene follows, and the id that spells them."""
-
-    task: str
-    split: str
-    seed: int
-    index: int
-    scanned: bool = False
-
-    @classmethod
-    def of(cls, id: str) -> SceneKey:
-        """The key that an id spells, as "mug-hanging/test/0/3"."""
-        found = ID.fullmatch(id)
-        if found is None:
-            raise InputError(f"{id!r} names no simulated scene, expected one as mug-hanging/test/0/3")
-        seed, index = int(found["seed"]), int(found["index"])
-        return cls(found["task"], found["split"], seed, index, found["scanned"] is not None)
-
-    @property
-    def id(self) -> str:
-        return f"{self.task}/{self.split}/{self.seed}/{self.index}" + "/scanned" * self.scanned
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,37 +103,36 @@ class Scene:
 
 def scene_of(id: str, root: str | os.PathLike[str] | None = None) -> Scene:
     """The scene of a pair, by its id; one of scanned objects needs the folder of data."""
-    key, folder = SceneKey.of(id), data_root(root)
-    if key.task not in TASKS:
-        raise InputError(f"{id}: no simulated data set {key.task}, expected one of {', '.join(TASKS)}")
-    found = _load("scenes", key.id, lambda: _find_target(key, folder))
-    return Scene(key.id, _draft_of(key, int(found["attempt"]), folder), found["target"])
+    folder = data_root(root)
+    found = _load("scenes", id, lambda: _find_target(id, folder))
+    return Scene(id, _draft_of(id, int(found["attempt"]), folder), found["target"])
 
 
-def _load(folder: str, name: str, make: Callable[[], Arrays]) -> Arrays:
+def _load(folder: str, id: str, make: Callable[[], Arrays]) -> Arrays:
     """Read the arrays of a scene, or make and store them."""
+    require(ID.fullmatch(id), f"{id!r} names no simulated scene, expected one as mug-hanging/test/0/3")
     key = recipe_key(RECIPE, "pybullet", MADE_WITH)
-    return load_or_make(cache_home() / "sim" / key / folder / f"{name.replace('/', '-')}.npz", make)
+    return load_or_make(cache_home() / "sim" / key / folder / f"{id.replace('/', '-')}.arrays", make)
 
 
-def _find_target(key: SceneKey, root: Path | None) -> Arrays:
+def _find_target(id: str, root: Path | None) -> Arrays:
     """The first attempt whose scene holds, mostly the first of all, and its target."""
     for attempt in range(ATTEMPTS):
-        draft = _draft_of(key, attempt, root)
+        draft = _draft_of(id, attempt, root)
         target = _settle(draft)
         if target is not None:
             outcome = release(draft, target)
             if outcome.succeeded and outcome.moved < STEADY:
                 return {"attempt": np.array(attempt), "target": target}
-    raise InputError(f"{key.id}: none of {ATTEMPTS} drawn scenes holds")
+    raise InputError(f"{id}: none of {ATTEMPTS} drawn scenes holds")
 
 
-def _draft_of(key: SceneKey, attempt: int, root: Path | None) -> Draft:
-    """The scene of a key, before its physics."""
-    name, split = zlib.crc32(key.task.encode()), SPLITS.index(key.split)
-    rng = np.random.default_rng([name, split, key.seed, key.index, int(key.scanned), attempt])
-    choice = key.index // SCANNED_EVERY if key.scanned else None
-    return TASKS[key.task].draw(rng, key.split, choice, root)
+def _draft_of(id: str, attempt: int, root: Path | None) -> Draft:
+    """The scene of an id, TASK/SPLIT/SEED/INDEX and, of scanned objects, /scanned, before its physics."""
+    task, split, seed, index, *scanned = id.split("/")
+    numbers = [zlib.crc32(task.encode()), SPLITS.index(split), int(seed), int(index), len(scanned), attempt]
+    choice = int(index) // SCANNED_EVERY if scanned else None
+    return TASKS[task].draw(np.random.default_rng(numbers), split, choice, root)
 
 
 def _settle(draft: Draft) -> Pose | None:
@@ -348,8 +321,7 @@ def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n:
 
     No object is in two splits. If the root has scanned tableware, each fourth scene has it.
     """
-    if split not in SPLITS:
-        raise InputError(f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
+    require(split in SPLITS, f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
     rows = range(TASKS[name].sizes[split] if n is None else n)
     return Pairs(name, split, seed, partial(_make, name, split, seed, root), rows)
 
@@ -357,8 +329,8 @@ def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n:
 def _make(
     name: str, split: str, seed: int, root: Path | None, i: int, rng: np.random.Generator
 ) -> AssemblyPair:
-    from_scans = objects.has_scans(root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
-    id = SceneKey(name, split, seed, i, from_scans).id
+    is_scanned = objects.has_scans(root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
+    id = f"{name}/{split}/{seed}/{i}" + "/scanned" * is_scanned
     found = _load(f"cameras-{POINTS}-{PIXELS}", id, lambda: _look_at(scene_of(id, root), rng))
     sides = ("source", "reference")
     source, reference = (Geometry(found[f"{side}_points"], name=f"{id}/{side}") for side in sides)
@@ -383,13 +355,12 @@ def read_demonstration(path: Path) -> AssemblyPair:
     needed = [f"place_{side}_{part}" for side in ("grasp", "scene") for part in ("points", "rgb")]
     with open_npz(path, *needed, "place_target_T") as file:
         *sides, target = (np.asarray(file[key], dtype=np.float64) for key in (*needed, "place_target_T"))
-    if target.shape != (4, 4):
-        raise InputError(f"{path}: place_target_T has the shape {target.shape}, expected a 4×4 pose")
+    is_pose = target.shape == (4, 4)
+    require(is_pose, f"{path}: place_target_T has the shape {target.shape}, expected a 4×4 pose")
     clouds = []
     for points, colors in (sides[:2], sides[2:]):
-        if points.ndim != 2 or points.shape[1] != 3 or colors.shape != points.shape:
-            found = f"points of the shape {points.shape} and colours of {colors.shape}"
-            raise InputError(f"{path}: {found}, expected n×3 each")
+        found = f"points of the shape {points.shape} and colours of {colors.shape}"
+        require(points.shape == colors.shape == (len(points), 3), f"{path}: {found}, expected n×3 each")
         clouds.append(Geometry(points, colors=colors / 255, name=str(path)))
     return AssemblyPair(clouds[0], clouds[1], nearest_pose(target, str(path)), path.stem, unit="m")
 
