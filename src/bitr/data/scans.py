@@ -11,18 +11,11 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
+from bitr.data import scan_formats as formats
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import inverse
 from bitr.data.registry import DatasetInfo
-from bitr.data.scan_formats import (
-    Scan,
-    read_asl,
-    read_cloud_list,
-    read_depth_scene,
-    read_fragments,
-    read_kitti_sequence,
-    read_packed,
-)
+from bitr.data.scan_formats import Scan
 from bitr.data.storage import SPLITS, find_below, frozen_splits, split_of
 from bitr.data.transforms import both, crop, move_randomly, sample_grid
 from bitr.errors import require
@@ -108,12 +101,10 @@ def indoor_scenes(root: Path | None, split: str) -> Places:
     """The scenes of a split: from npz files, from fragments, or fused from depth images, in this order."""
     found: dict[str, list[Scan]] = {}
     packed = {path.name.removesuffix("_grid0.1.npz"): path for path in find_below(root, INDOOR_PACKED)}
-    readers = (
-        (packed, read_packed),
-        ({path.parent.name: path.parent for path in find_below(root, FRAGMENTS)}, read_fragments),
-        ({path.parents[1].name: path.parents[1] for path in find_below(root, *DEPTH)}, read_depth_scene),
-    )
-    for places, read_place in readers:
+    fragments = {path.parent.name: path.parent for path in find_below(root, FRAGMENTS)}
+    images = {path.parents[1].name: path.parents[1] for path in find_below(root, *DEPTH)}
+    readers = formats.read_packed, formats.read_fragments, formats.read_depth_scene
+    for places, read_place in zip((packed, fragments, images), readers, strict=True):
         for name, path in places.items():
             if name not in found and split_of("indoor", name) == split:
                 found[name] = read_place(path)
@@ -162,13 +153,14 @@ def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
 def outdoor_sequences(root: Path | None) -> Places:
     """The scans below the root, by sequence."""
     found: dict[str, list[Scan]] = {}
-    found |= {path.stem.split("_")[0]: read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
-    found |= {_asl_name(path): read_asl(path.parent) for path in find_below(root, *ASL)}
-    found |= {path.stem.removesuffix("CloudList"): read_cloud_list(path) for path in find_below(root, LISTS)}
+    found |= {path.stem.split("_")[0]: formats.read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
+    found |= {_asl_name(path): formats.read_asl(path.parent) for path in find_below(root, *ASL)}
+    lists = {path.stem.removesuffix("CloudList"): path for path in find_below(root, LISTS)}
+    found |= {name: formats.read_cloud_list(path) for name, path in lists.items()}
     for folder in find_below(root, KITTI):
         name = f"kitti{folder.parent.name}"
         if name not in found:
-            found[name] = read_kitti_sequence(folder.parent)
+            found[name] = formats.read_kitti_sequence(folder.parent)
     return found
 
 
@@ -184,11 +176,8 @@ def outdoor_split(places: Places, split: str) -> dict[str, list[Scan]]:
     for place, scans in places.items():
         early = [scan.number for scan in scans if scan.number < FIRST_TEST]
         by_number = {n: "val" if n in early[-4:] else "train" for n in early}
-        chosen[place] = [
-            scan
-            for scan in scans
-            if listed.get(f"{place}/{scan.number}", by_number.get(scan.number, "test")) == split
-        ]
+        homes = [listed.get(f"{place}/{s.number}", by_number.get(s.number, "test")) for s in scans]
+        chosen[place] = [scan for scan, home in zip(scans, homes, strict=True) if home == split]
     return chosen
 
 

@@ -48,9 +48,8 @@ def read_gltf(source: Source) -> Geometry:
     """All meshes of the scene as one, or all its points where there is no mesh."""
     tree, binary = _read_tree(source)
     packed = ", ".join(e for e in tree.get("extensionsRequired", []) if e in PACKED)
-    source.require(
-        not packed, f"the glTF file is packed with {packed}, which is not supported; export it without"
-    )
+    reason = f"packed with {packed}, which is not supported; export it without"
+    source.require(not packed, f"the glTF file is {reason}")
     file = _File(source, tree, _read_buffers(source, tree, binary))
     meshes: dict[int, list[Geometry]] = {}
     parts: list[Geometry] = []

@@ -22,7 +22,8 @@ Solid = Any
 """A ``manifold3d.Manifold``, closed and without boundary; a + b is the union, a - b the difference."""
 Field = Callable[[np.ndarray], np.ndarray]
 """(n, 3) points → (n,) signed distances, positive inside."""
-Faces, Grid = Int64[np.ndarray, "f 3"], Int64[np.ndarray, "_ _"]
+Faces = Int64[np.ndarray, "f 3"]
+Grid = Int64[np.ndarray, "_ _"]
 Section = Float64[np.ndarray, "s 2"]
 """A closed curve in the plane."""
 

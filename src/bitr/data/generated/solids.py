@@ -178,8 +178,13 @@ def _figure(rng: Rng) -> list[Field]:
 
 def _bodies(rng: Rng) -> list[Field]:
     """Two to four bodies: boxes, rings, balls, limbs."""
-    kinds = (_random_box, _random_ring, _random_ball, _random_limb)
-    return [kinds[int(rng.integers(4))](rng) for _ in range(int(rng.integers(2, 5)))]
+    kinds: list[Callable[[], Field]] = [
+        lambda: _random_box(rng),
+        lambda: _random_ring(rng),
+        lambda: _ball(rng.normal(size=3) * 0.3, rng.uniform(0.25, 0.5)),
+        lambda: _limb(random_direction(rng) * 0.8, random_direction(rng) * 0.3, *rng.uniform(0.12, 0.25, 2)),
+    ]
+    return [kinds[int(rng.integers(4))]() for _ in range(int(rng.integers(2, 5)))]
 
 
 def _random_box(rng: Rng) -> Field:
@@ -201,14 +206,6 @@ def _random_ring(rng: Rng) -> Field:
         return thick - np.hypot(np.hypot(x, y) - radius, z)
 
     return field
-
-
-def _random_ball(rng: Rng) -> Field:
-    return _ball(rng.normal(size=3) * 0.3, rng.uniform(0.25, 0.5))
-
-
-def _random_limb(rng: Rng) -> Field:
-    return _limb(random_direction(rng) * 0.8, random_direction(rng) * 0.3, *rng.uniform(0.12, 0.25, 2))
 
 
 def _ball(center: Vector, radius: float) -> Field:

@@ -293,9 +293,8 @@ def _hole_along(points: Points, out: Vector) -> Hole | None:
     axis = np.cross(up, out)
     sideways = float(np.mean((points @ axis)[flat[:, 0] > center[0]]))  # place of the handle along the axis
     radius = float(depth.max() - 0.5) * PIXEL  # to the edge of the nearest filled pixel, not to its middle
-    return Hole(
-        center[0] * out + center[1] * up + sideways * axis, axis, radius, reach, pixels=int(sizes.max())
-    )
+    place = center[0] * out + center[1] * up + sideways * axis
+    return Hole(place, axis, radius, reach, int(sizes.max()))
 
 
 # scanned mugs, bowls and plates

@@ -18,21 +18,13 @@ import numpy as np
 from jaxtyping import Float, Float64
 from scipy.spatial.transform import Rotation
 
+from bitr.data import storage
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import Pose, inverse, move_points, nearest_pose, pose
 from bitr.data.sim import objects
 from bitr.data.sim.objects import Body, Hole, Peg, scanned_body
 from bitr.data.sim.world import PIXELS, POINTS, open_world, see
-from bitr.data.storage import (
-    SPLITS,
-    Arrays,
-    cache_home,
-    data_root,
-    find_below,
-    load_or_make,
-    open_npz,
-    recipe_key,
-)
+from bitr.data.storage import SPLITS, Arrays, find_below
 from bitr.errors import InputError, require
 from bitr.io import Geometry
 
@@ -103,7 +95,7 @@ class Scene:
 
 def scene_of(id: str, root: str | os.PathLike[str] | None = None) -> Scene:
     """The scene of a pair, by its id; one of scanned objects needs the folder of data."""
-    folder = data_root(root)
+    folder = storage.data_root(root)
     found = _load("scenes", id, lambda: _find_target(id, folder))
     return Scene(id, _draft_of(id, int(found["attempt"]), folder), found["target"])
 
@@ -111,8 +103,8 @@ def scene_of(id: str, root: str | os.PathLike[str] | None = None) -> Scene:
 def _load(folder: str, id: str, make: Callable[[], Arrays]) -> Arrays:
     """Read the arrays of a scene, or make and store them."""
     require(ID.fullmatch(id), f"{id!r} names no simulated scene, expected one as mug-hanging/test/0/3")
-    key = recipe_key(RECIPE, "pybullet", MADE_WITH)
-    return load_or_make(cache_home() / "sim" / key / folder / f"{id.replace('/', '-')}.arrays", make)
+    home = storage.cache_home() / "sim" / storage.recipe_key(RECIPE, "pybullet", MADE_WITH)
+    return storage.load_or_make(home / folder / f"{id.replace('/', '-')}.arrays", make)
 
 
 def _find_target(id: str, root: Path | None) -> Arrays:
@@ -353,7 +345,7 @@ def read_demonstration(path: Path) -> AssemblyPair:
     """A recording of EDF (Ryu et al. 2023): a gripper with its mug, in the gripper's frame, onto a table with
     a stand, in metres."""
     needed = [f"place_{side}_{part}" for side in ("grasp", "scene") for part in ("points", "rgb")]
-    with open_npz(path, *needed, "place_target_T") as file:
+    with storage.open_npz(path, *needed, "place_target_T") as file:
         *sides, target = (np.asarray(file[key], dtype=np.float64) for key in (*needed, "place_target_T"))
     is_pose = target.shape == (4, 4)
     require(is_pose, f"{path}: place_target_T has the shape {target.shape}, expected a 4×4 pose")
