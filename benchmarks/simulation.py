@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bitr.data.poses import Pose, Vector, pose, turn_about
-from bitr.data.sim.dataset import sim_pairs
-from bitr.data.sim.scenes import TASKS, Outcome, success
+from bitr.data.sim.scenes import TASKS, Outcome, sim_pairs, success
 from bitr.data.storage import SPLITS, data_root
 
 

@@ -1,4 +1,4 @@
-"""The error for wrong input."""
+"""The error for wrong input, and the checks that raise it."""
 
 import difflib
 from collections.abc import Sequence
@@ -13,3 +13,9 @@ def unknown_name(name: str, kind: str, known: Sequence[str]) -> InputError:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     return InputError(f"{name}: no such {kind}, expected one of {', '.join(known)}{hint}")
+
+
+def require(is_right: object, problem: str) -> None:
+    """Raise an InputError that tells the problem, unless the condition holds."""
+    if not is_right:
+        raise InputError(problem)

@@ -42,7 +42,7 @@ def test_surfaces_of_fragments_are_stored_and_the_same_when_read_again(tmp_path,
         write(folder / "piece_0.ply", box((0.3, 0.3, 0.2)))
         write(folder / "piece_1.ply", box((0.3, 0.3, 0.6), (0, 0, 0.2)))
     made = dataset("winebottle", "train", tmp_path / "data")[0]
-    files = list((tmp_path / "cache").rglob("*.npz"))
+    files = list((tmp_path / "cache").rglob("*.arrays"))
     assert files
     again = dataset("winebottle", "train", tmp_path / "data")[0]
     assert np.array_equal(again.source.points, made.source.points)

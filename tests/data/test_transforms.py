@@ -20,9 +20,7 @@ from bitr.data.transforms import (
     move_randomly,
     random_stretch,
     random_warp,
-    resample,
     sample_by_area,
-    sample_farthest,
     sample_grid,
     sample_uniform,
     split,
@@ -112,18 +110,6 @@ def test_the_grid_agrees_with_a_plain_loop(seed):
 
 
 @few
-@given(seed=SEEDS)
-def test_farthest_point_sampling(seed):
-    rng = generator(seed)
-    pair = pair_of(60, rng)
-    sampled = both(pair, lambda side: sample_farthest(side, 20))
-    assert answer_error(sampled) < TIGHT
-    moved = move_randomly(pair, rng)
-    again = both(moved, lambda side: sample_farthest(side, 20))
-    np.testing.assert_array_equal(again.source.colors, sampled.source.colors)
-
-
-@few
 @given(seed=SEEDS, keep=st.floats(0.2, 1.0))
 def test_cropping(seed, keep):
     rng = generator(seed)
@@ -166,15 +152,15 @@ def separated(part, whole):
 
 
 @few
-@given(seed=SEEDS, clip=st.sampled_from([None, 0.005]))
-def test_noise_is_all_that_the_answer_is_off_by(seed, clip):
+@given(seed=SEEDS)
+def test_noise_is_all_that_the_answer_is_off_by(seed):
     rng = generator(seed)
     pair = pair_of(200, rng)
-    noisy = replace(pair, source=jitter(pair.source, 0.01, rng, clip))
+    noisy = replace(pair, source=jitter(pair.source, 0.01, rng))
     np.testing.assert_array_equal(noisy.ref_from_src, pair.ref_from_src)
     noise = noisy.source.points - pair.source.points
-    assert np.abs(noise).max() <= (clip or 0.06) + TIGHT
-    assert 0.003 < noise.std() < 0.012
+    assert np.abs(noise).max() <= 0.06 + TIGHT
+    assert 0.008 < noise.std() < 0.012
     assert answer_error(noisy) <= np.sqrt(3) * np.abs(noise).max() + TIGHT
 
 
@@ -228,19 +214,6 @@ def test_symmetries_move_along(seed):
 
 
 @few
-@given(seed=SEEDS, n=st.integers(5, 25))
-def test_resampling_both_sides(seed, n):
-    rng = generator(seed)
-    whole = shape(60, rng)
-    pair = resample(move_randomly(assembled(whole, whole, "same"), rng), n, rng)
-    assert len(pair.source.points) == len(pair.reference.points) == n
-    assert answer_error(pair) < 1e-6
-    a, b = ({*map(tuple, side.colors)} for side in (pair.source, pair.reference))
-    assert a != b
-    assert resample(pair, n, rng).source is pair.source
-
-
-@few
 @given(seed=SEEDS)
 def test_two_samples_have_no_point_in_common(seed):
     rng = generator(seed)
@@ -272,7 +245,6 @@ def test_unit_sphere():
     [
         (lambda c, rng: sample_uniform(c, 0, rng), "cannot take 0 of 20"),
         (lambda c, rng: sample_uniform(c, 21, rng), "cannot take 21 of 20"),
-        (lambda c, rng: sample_farthest(c, 21), "cannot take 21 of 20"),
         (lambda c, rng: sample_grid(c, 0.0), "expected more than 0"),
         (lambda c, rng: sample_grid(c, float("nan")), "expected more than 0"),
         (lambda c, rng: sample_grid(c, 1e-12), "choose a larger size"),

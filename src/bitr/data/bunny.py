@@ -15,10 +15,10 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.pair import AssemblyPair, Make, Pairs
 from bitr.data.storage import find_below
 from bitr.data.transforms import add_outliers, assembled, move_randomly, sample, split, to_unit_sphere
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.io import Geometry, read
 
 FILES = (
@@ -65,24 +65,17 @@ def _make_bunny(shape: Geometry, split_name: str, i: int, rng: np.random.Generat
     return move_randomly(assembled(source, reference, f"{split_name}/{i}"), rng)
 
 
-def _open_bunny(name: str, split: str, root: Path | None, seed: int) -> Pairs:
-    shape = bunny(root) if name == "bunny" else stand_in()
-    return Pairs(name, split, seed, partial(_make_bunny, shape, split), range(BUNNIES[split]))
-
-
 def bumpy_shape(n: int, generator: torch.Generator) -> Float64[Tensor, "n 3"]:
     """Points on a stretched sphere with bumps and dents at random places: no two sides look alike.
 
     Shape and sample both come from ``generator``; the size is of order 1.
     """
-    direction = _normal(generator, n, 3)
-    direction = direction / direction.norm(dim=-1, keepdim=True)
-    center = _normal(generator, NUM_BUMPS, 3)
-    center = center / center.norm(dim=-1, keepdim=True)
-    height = 0.6 * torch.rand(NUM_BUMPS, generator=generator, dtype=torch.float64) - 0.2
-    width = 0.2 + 0.4 * torch.rand(NUM_BUMPS, generator=generator, dtype=torch.float64)
+    direction, center = _normal(generator, n, 3), _normal(generator, NUM_BUMPS, 3)
+    direction, center = (v / v.norm(dim=-1, keepdim=True) for v in (direction, center))
+    height = 0.6 * _uniform(generator, NUM_BUMPS) - 0.2
+    width = 0.2 + 0.4 * _uniform(generator, NUM_BUMPS)
     nearness = torch.exp((direction @ center.T - 1) / width.square())
-    stretch = 0.6 + 0.8 * torch.rand(3, generator=generator, dtype=torch.float64)
+    stretch = 0.6 + 0.8 * _uniform(generator, 3)
     return direction * (1 + nearness @ height)[:, None] * stretch
 
 
@@ -91,8 +84,8 @@ def cut(
 ) -> tuple[Float64[Tensor, "p 3"], Float64[Tensor, "q 3"]]:
     """The two sides of a plane of random direction; the first has ``share`` of the points."""
     count = round(share * len(points))
-    if not 0 < count < len(points):
-        raise InputError(f"share = {share!r} of {len(points)} points leaves an empty piece")
+    is_cut = 0 < count < len(points)
+    require(is_cut, f"share = {share!r} of {len(points)} points leaves an empty piece")
     order = (points @ _normal(generator, 3)).argsort()
     return points[order[:count]], points[order[count:]]
 
@@ -145,15 +138,19 @@ def _draw_by_area(surfaces: list[Surface], n: int, generator: torch.Generator) -
         areas.append(torch.linalg.cross(*sides).norm(dim=-1))
     weights = torch.stack(areas).flatten()
     patch = torch.multinomial(weights, n, replacement=True, generator=generator)
-    within = torch.rand(2, n, generator=generator, dtype=torch.float64)
+    within = _uniform(generator, 2, n)
     row, column = (patch // GRID) % GRID, patch % GRID
     places = (row + within[0]) / GRID, (column + within[1]) / GRID
     of_each = torch.stack([surface(*places) for surface in surfaces])
     return of_each[patch // GRID**2, torch.arange(n)]
 
 
+def _uniform(generator: torch.Generator, *shape: int) -> Tensor:
+    return torch.rand(shape, generator=generator, dtype=torch.float64)
+
+
 def _between(low: float, high: float, generator: torch.Generator) -> Tensor:
-    return low + (high - low) * torch.rand((), generator=generator, dtype=torch.float64)
+    return low + (high - low) * _uniform(generator)
 
 
 def _normal(generator: torch.Generator, *shape: int) -> Tensor:
@@ -169,13 +166,13 @@ def _make_jug(split: str, i: int, rng: np.random.Generator) -> AssemblyPair:
     return move_randomly(assembled(source, reference, f"{split}/{i}"), rng)
 
 
-def _open_jugs(split: str, root: Path | None, seed: int) -> Pairs:
-    return Pairs("jugs", split, seed, partial(_make_jug, split), range(JUGS[split]))
+def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
+    if name == "jugs":
+        make: Make = partial(_make_jug, split)
+    else:
+        make = partial(_make_bunny, bunny(root) if name == "bunny" else stand_in(), split)
+    return Pairs(name, split, seed, make, range((JUGS if name == "jugs" else BUNNIES)[split]))
 
 
-OPEN = {
-    "bunny": partial(_open_bunny, "bunny"),
-    "bunny-stand-in": partial(_open_bunny, "bunny-stand-in"),
-    "jugs": _open_jugs,
-}
+OPEN = {name: partial(_open, name) for name in ("bunny", "bunny-stand-in", "jugs")}
 PRESENT = {"bunny": lambda root: bool(find_below(root, *FILES))}

@@ -9,16 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int8
 
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.registry import DatasetInfo
-from bitr.data.storage import cache_home, find_below, load_or_make, open_npz, split_of
+from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_by_area, sample_grid, sample_uniform
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.io import Geometry, join, read
 
 GRID, SHARE = 0.005, 0.05
@@ -47,57 +45,43 @@ class Fracture:
     load: Callable[[], tuple[Geometry, Geometry]]
 
 
-@dataclass(frozen=True)
-class _Surface:
-    """A fragment on the grid, as it is stored."""
-
-    points: Float32[np.ndarray, "n 3"]
-    normals: Int8[np.ndarray, "n 3"]
-    """Outward normals of the closed surface, in units of 1/127."""
-
-    def sample(self, rng: np.random.Generator) -> Geometry:
-        normals = self.normals.astype(np.float64)
-        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-        cloud = Geometry(self.points.astype(np.float64), normals=normals, name="fragment")
-        return sample_uniform(cloud, max(1, round(SHARE * len(cloud.points))), rng)
-
-
 @dataclass(frozen=True, eq=False)
 class _Broken:
+    """Makes pairs of the fragments' surfaces, which are stored: making them is the slow part."""
+
     fractures: Sequence[Fracture]
     folder: Path
-    """Folder of stored surfaces, which all seeds share: making them is the slow part."""
-    known: dict[int, tuple[_Surface, _Surface]] = field(default_factory=dict)
+    known: dict[int, Arrays] = field(default_factory=dict)
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
+        fracture = self.fractures[i]
         if i not in self.known:
-            self.known[i] = _surfaces(self.fractures[i], self.folder)
-        source, reference = (surface.sample(rng) for surface in self.known[i])
-        return move_randomly(assembled(source, reference, self.fractures[i].id), rng)
+            path = self.folder / f"{hashlib.sha256(fracture.id.encode()).hexdigest()[:16]}.arrays"
+            self.known[i] = load_or_make(path, partial(_surfaces, fracture), is_needed=False)
+        source, reference = (_sample(self.known[i], side, rng) for side in "ab")
+        return move_randomly(assembled(source, reference, fracture.id), rng)
 
 
-def _surfaces(fracture: Fracture, folder: Path) -> tuple[_Surface, _Surface]:
-    """Both surfaces, from their file if it is there."""
-
-    def make() -> dict[str, np.ndarray]:
-        a, b = (_on_grid(side, fracture.id) for side in fracture.load())
-        return {"a_points": a.points, "a_normals": a.normals, "b_points": b.points, "b_normals": b.normals}
-
-    path = folder / f"{hashlib.sha256(fracture.id.encode()).hexdigest()[:16]}.npz"
-    found = load_or_make(path, make, is_needed=False)
-    a, b = (_Surface(found[f"{side}_points"], found[f"{side}_normals"]) for side in "ab")
-    return a, b
+def _sample(surfaces: Arrays, side: str, rng: np.random.Generator) -> Geometry:
+    normals = surfaces[f"{side}_normals"].astype(np.float64)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    cloud = Geometry(surfaces[f"{side}_points"].astype(np.float64), normals, name="fragment")
+    return sample_uniform(cloud, max(1, round(SHARE * len(cloud.points))), rng)
 
 
-def _on_grid(mesh: Geometry, id: str) -> _Surface:
-    """One point for each cube of the grid that the surface runs through."""
-    assert mesh.faces is not None
-    a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
-    area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
-    rng = np.random.default_rng(zlib.crc32(id.encode()))
-    grid = sample_grid(sample_by_area(mesh, max(16, round(PER_CELL * area / GRID**2)), rng), GRID)
-    assert grid.normals is not None
-    return _Surface(grid.points.astype(np.float32), np.rint(STEPS * grid.normals).astype(np.int8))
+def _surfaces(fracture: Fracture) -> Arrays:
+    """One point for each cube of the grid that either surface runs through, and its outward normal."""
+    found: Arrays = {}
+    for side, mesh in zip("ab", fracture.load(), strict=True):
+        assert mesh.faces is not None
+        a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
+        area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
+        rng = np.random.default_rng(zlib.crc32(fracture.id.encode()))
+        grid = sample_grid(sample_by_area(mesh, max(16, round(PER_CELL * area / GRID**2)), rng), GRID)
+        assert grid.normals is not None
+        found[f"{side}_points"] = grid.points.astype(np.float32)
+        found[f"{side}_normals"] = np.rint(STEPS * grid.normals).astype(np.int8)
+    return found
 
 
 def fractures(name: str, root: Path | None) -> list[Fracture]:
@@ -111,20 +95,15 @@ def packed_fractures(root: Path | None, name: str) -> list[Fracture]:
     if not found:
         return []
     meshes = found[0].with_name(f"{name}_meshes.npz")
-    if not meshes.is_file():
-        raise InputError(f"{meshes}: no such file, expected the meshes that {found[0].name} lists")
-    entries = json.loads(found[0].read_text(encoding="utf-8"))
-    return [fracture for entry in entries for fracture in _bipartitions(meshes, entry)]
-
-
-def _bipartitions(path: Path, entry: dict[str, Any]) -> list[Fracture]:
-    where = f"{entry['shape']}/{entry['fracture']}"
-    kind = "native" if entry["pieces"] == 2 else "merged"
+    require(meshes.is_file(), f"{meshes}: no such file, expected the meshes that {found[0].name} lists")
     fractures = []
-    for sides in entry["bipartitions"]:
-        label = "+".join(".".join(map(str, sides[side])) for side in "ab")
-        load = partial(_load_packed, path, where, tuple(sides["a"]), tuple(sides["b"]))
-        fractures.append(Fracture(f"{where}/{kind}/{label}", entry["shape"], load))
+    for entry in json.loads(found[0].read_text(encoding="utf-8")):
+        where = f"{entry['shape']}/{entry['fracture']}"
+        kind = "native" if entry["pieces"] == 2 else "merged"
+        for sides in entry["bipartitions"]:
+            label = "+".join(".".join(map(str, sides[side])) for side in "ab")
+            load = partial(_load_packed, meshes, where, tuple(sides["a"]), tuple(sides["b"]))
+            fractures.append(Fracture(f"{where}/{kind}/{label}", entry["shape"], load))
     return fractures
 
 
@@ -133,8 +112,7 @@ def _load_packed(path: Path, where: str, a: tuple[int, ...], b: tuple[int, ...])
 
         def piece(number: int) -> Geometry:
             key = f"{where}/{number}"
-            if f"{key}/v" not in arrays:
-                raise InputError(f"{path}: holds no {key}/v, which the index lists")
+            require(f"{key}/v" in arrays, f"{path}: holds no {key}/v, which the index lists")
             vertices, faces = arrays[f"{key}/v"], arrays[f"{key}/f"]
             return Geometry(vertices.astype(np.float64), faces=faces.astype(np.int64), name=key)
 
@@ -172,8 +150,7 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
     faces = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
     _, index, counts = np.unique(np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True)
     outside = faces[counts[index.reshape(-1)] == 1]
-    if not len(outside):
-        raise InputError(f"{name}: every face is there twice, expected the surface of a piece")
+    require(len(outside), f"{name}: every face is there twice, expected the surface of a piece")
     used, renumbered = np.unique(outside, return_inverse=True)
     return Geometry(whole.points[first][used], faces=renumbered.reshape(-1, 3), name=name)
 
@@ -187,8 +164,7 @@ def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``winebottle:all`` trains with bottles of all four classes, and tests on wine bottles."""
-    if option != "all":
-        raise InputError(f"winebottle:{option}: no such option, expected winebottle:all")
+    require(option == "all", f"winebottle:{option}: no such option, expected winebottle:all")
     title = f"{base.title}, other bottles among those to train with"
     return replace(base, name="winebottle:all", title=title, open=partial(_open, "winebottle", True))
 

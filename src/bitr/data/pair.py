@@ -10,6 +10,7 @@ from typing import overload
 import numpy as np
 from jaxtyping import Float64
 
+from bitr.data.poses import Pose, check_rigid
 from bitr.errors import InputError
 from bitr.io import Geometry
 
@@ -23,7 +24,7 @@ class AssemblyPair:
 
     source: Geometry
     reference: Geometry
-    ref_from_src: Float64[np.ndarray, "4 4"]
+    ref_from_src: Pose
     id: str
     symmetry: Float64[np.ndarray, "s 4 4"] | None = None
     """Motions s of the source, including the identity, that give the same assembly: ``ref_from_src @ s`` is
@@ -37,13 +38,7 @@ class AssemblyPair:
     """False if the pieces do not belong together: no pose is right, and ``ref_from_src`` has no meaning."""
 
     def __post_init__(self) -> None:
-        rotation, last = self.ref_from_src[:3, :3], self.ref_from_src[3]
-        off = np.abs(rotation @ rotation.T - np.eye(3)).max()
-        if not (off < 1e-6 and np.linalg.det(rotation) > 0 and np.array_equal(last, (0, 0, 0, 1))):
-            raise InputError(
-                f"{self.id}: ref_from_src is no rigid motion (its rotation is off by {off:.1e}, its last row "
-                f"is {last.tolist()}), expected a rotation, a translation and 0 0 0 1"
-            )
+        check_rigid(self.ref_from_src, f"{self.id}: ref_from_src", 1e-6)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from bitr.data.transforms import take
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.groups import Cloud
 from bitr.io import Geometry, as_points, estimate_normals, even_draw, farthest_points
 from bitr.io.sample import CANDIDATES
@@ -44,11 +44,8 @@ def as_piece(geometry: Geometry, budget: int, seed: int) -> Piece:
         dense = take(dense, np.sort(np.unique(dense.points, axis=0, return_index=True)[1]))
     is_small = len(dense.points) <= budget
     seen = dense if is_small else take(dense, farthest_points(dense.points, budget))
-    if len(seen.points) < MIN_POINTS:
-        raise InputError(
-            f"{geometry.name}: only {len(seen.points)} of {len(geometry.points)} points are at different "
-            f"places, expected at least {MIN_POINTS}"
-        )
+    found = f"only {len(seen.points)} of {len(geometry.points)} points are at different places"
+    require(len(seen.points) >= MIN_POINTS, f"{geometry.name}: {found}, expected at least {MIN_POINTS}")
     return Piece(dense, seen)
 
 
@@ -58,12 +55,9 @@ def with_features(x: Piece, y: Piece, config: BITRConfig) -> tuple[Geometry, Geo
     Normals of the files are used if both have them; else both get estimated ones, oriented alike.
     """
     seen = [replace(p.seen, colors=p.seen.colors if config.colors else None) for p in (x, y)]
-    if config.colors:
-        for geometry in seen:
-            if geometry.colors is None:
-                raise InputError(
-                    f"{geometry.name}: has no colours, and the model was made for clouds with colours"
-                )
+    for geometry in seen if config.colors else ():
+        problem = f"{geometry.name}: has no colours, and the model was made for clouds with colours"
+        require(geometry.colors is not None, problem)
     if not config.normals:
         seen = [replace(geometry, normals=None) for geometry in seen]
     elif any(geometry.normals is None for geometry in seen):

@@ -10,24 +10,26 @@ import torch
 from jaxtyping import Float64
 from scipy.spatial.transform import Rotation
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.groups import nearest_rotation
 
 Pose = Float64[np.ndarray, "4 4"]
 Vector = Float64[np.ndarray, " 3"]
+Matrix = Float64[np.ndarray, "3 3"]
+Points = Float64[np.ndarray, "n 3"]
 
 NOT_A_ROTATION = 1e-2
 """Largest entry of RᵀR − I that a pose from a file may have; 7-Scenes' poses are off by 6e-4."""
 
 
-def pose(rotation: Float64[np.ndarray, "3 3"], translation: Vector) -> Pose:
+def pose(rotation: Matrix, translation: Vector) -> Pose:
     """The motion x ↦ rotation·x + translation."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = rotation, translation
     return matrix
 
 
-def move_points(motion: Pose, points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+def move_points(motion: Pose, points: Points) -> Points:
     """Apply a motion to points."""
     return points @ motion[:3, :3].T + motion[:3, 3]
 
@@ -59,15 +61,20 @@ def nearest_pose(matrix: Pose, name: str) -> Pose:
 
     Poses in files carry few digits, and products of inexact rotations drift.
     """
+    check_rigid(matrix, f"{name}: the pose", NOT_A_ROTATION)
+    rotation = torch.from_numpy(np.ascontiguousarray(matrix[:3, :3]))
+    return pose(nearest_rotation(rotation).numpy(), matrix[:3, 3])
+
+
+def check_rigid(matrix: Pose, what: str, most: float) -> None:
+    """Raise unless this is a rotation and a translation, with RᵀR − I at most ``most``."""
     rotation = matrix[:3, :3]
     off = np.abs(rotation.T @ rotation - np.eye(3)).max() if np.isfinite(matrix).all() else np.inf
-    is_affine = np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9)
-    if off > NOT_A_ROTATION or np.linalg.det(rotation) < 0 or not is_affine:
+    if off > most or np.linalg.det(rotation) < 0 or not np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9):
         raise InputError(
-            f"{name}: the pose is no rigid motion (its rotation is off by {off:.1e}, its last row is "
+            f"{what} is no rigid motion (its rotation is off by {off:.1e}, its last row is "
             f"{matrix[3].tolist()}), expected a rotation, a translation and 0 0 0 1"
         )
-    return pose(nearest_rotation(torch.from_numpy(np.ascontiguousarray(rotation))).numpy(), matrix[:3, 3])
 
 
 def pose_of_numbers(text: str, name: str) -> Pose:
@@ -77,8 +84,7 @@ def pose_of_numbers(text: str, name: str) -> Pose:
         numbers = np.array([float(word) for word in words])
     except ValueError as error:
         raise InputError(f"{name}: found {str(error)[-40:]}, expected the numbers of a 4×4 pose") from error
-    if numbers.size not in (12, 16):
-        raise InputError(f"{name}: found {numbers.size} numbers, expected 16 of a 4×4 pose")
+    require(numbers.size in (12, 16), f"{name}: found {numbers.size} numbers, expected 16 of a 4×4 pose")
     last = () if numbers.size == 16 else (0.0, 0.0, 0.0, 1.0)
     return nearest_pose(np.append(numbers, last).reshape(4, 4), name)
 
@@ -101,6 +107,5 @@ def read_pose(path: Path) -> Pose:
         matrix = np.array(json.loads(text)["transformation"], dtype=np.float64)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"{path}: found no 4×4 list under the key transformation") from error
-    if matrix.shape != (4, 4):
-        raise InputError(f"{path}: the transformation is {matrix.shape}, expected (4, 4)")
+    require(matrix.shape == (4, 4), f"{path}: the transformation is {matrix.shape}, expected (4, 4)")
     return nearest_pose(matrix, str(path))

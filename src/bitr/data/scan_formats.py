@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from bitr.data.poses import Pose, inverse, nearest_pose, pose_of_numbers, read_text
+from bitr.data.poses import Matrix, Points, Pose, inverse, nearest_pose, pose_of_numbers, read_text
 from bitr.data.storage import open_npz
 from bitr.data.transforms import sample_grid
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.io import Geometry, check, join, read
 
 LEICA = "pose_scanner_leica.csv"
@@ -56,19 +56,18 @@ def read_packed(path: Path) -> list[Scan]:
     with open_npz(path, "points", "offsets", "poses", "ids") as arrays:
         points, offsets = arrays["points"].astype(np.float64), arrays["offsets"]
         poses, ids = arrays["poses"].astype(np.float64), arrays["ids"]
-    if len(offsets) != len(ids) + 1 or len(poses) != len(ids) or offsets[-1] != len(points):
-        raise InputError(
-            f"{path}: {len(ids)} ids, {len(poses)} poses, {len(offsets)} offsets that end at {offsets[-1]}, "
-            f"and {len(points)} points do not fit together"
-        )
-    return [
-        Scan(
-            int(number),
-            partial(Geometry, points[start:stop], name=f"{path.stem}/{number}"),
-            nearest_pose(matrix, f"{path}, scan {number}"),
-        )
-        for number, start, stop, matrix in zip(ids, offsets[:-1], offsets[1:], poses, strict=True)
-    ]
+    found = f"{len(ids)} ids, {len(poses)} poses, {len(offsets)} offsets that end at {offsets[-1]}"
+    fits = len(offsets) == len(ids) + 1 and len(poses) == len(ids) and offsets[-1] == len(points)
+    require(fits, f"{path}: {found}, and {len(points)} points do not fit together")
+    scans = []
+    for number, (start, stop), matrix in zip(ids, pairwise(offsets), poses, strict=True):
+        cloud = partial(Geometry, points[start:stop], name=f"{path.stem}/{number}")
+        scans.append(Scan(int(number), cloud, nearest_pose(matrix, f"{path}, scan {number}")))
+    return scans
+
+
+def _first_file(*places: Path) -> Path | None:
+    return next((place for place in places if place.is_file()), None)
 
 
 # ASL's laser scans: Hokuyo_N.csv, each in its own frame, and a table of poses
@@ -76,14 +75,14 @@ def read_packed(path: Path) -> list[Scan]:
 
 def read_asl(folder: Path) -> list[Scan]:
     """The scans of a place, by number, with the poses of the columns poseId and T00 to T33."""
-    path = next((folder / p / LEICA for p in LEICA_PLACES if (folder / p / LEICA).is_file()), None)
+    path = _first_file(*(folder / place / LEICA for place in LEICA_PLACES))
     if path is None:
         raise InputError(f"{folder}: holds scans but no {LEICA}, nor do the folders beside it")
     poses = {_whole_number(value, at): matrix for at, value, matrix in _read_poses(path, "poseId", "T")}
     files = sorted(folder.glob("Hokuyo_*.csv"), key=_number)
-    missing = [file.name for file in files if _number(file) not in poses]
-    if missing:
-        raise InputError(f"{path}: has no pose for {missing[0]}; expected one for each scan")
+    for file in files:
+        has_pose = _number(file) in poses
+        require(has_pose, f"{path}: has no pose for {file.name}; expected one for each scan")
     return [Scan(_number(file), partial(read, file), poses[_number(file)]) for file in files]
 
 
@@ -99,11 +98,9 @@ def _read_poses(path: Path, key: str, entry: str) -> Iterator[tuple[str, str, Po
     with open(path, encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, skipinitialspace=True)
         names = {name.strip().lower(): name for name in rows.fieldnames or ()}
-        missing = [name for name in (key, *entries) if name.lower() not in names]
-        if missing:
-            raise InputError(
-                f"{path}: has no column {missing[0]}, expected {key} and {entries[0]} to {entries[-1]}"
-            )
+        for name in (key, *entries):
+            expected = f"expected {key} and {entries[0]} to {entries[-1]}"
+            require(name.lower() in names, f"{path}: has no column {name}, {expected}")
         for row in rows:
             at = f"{path}, line {rows.line_num}"
             try:
@@ -133,7 +130,7 @@ def _number(path: Path) -> int:
 def read_kitti_sequence(folder: Path) -> list[Scan]:
     """The scans of a sequence, with ``world_from_velodyne``; line i of the poses belongs to frame i."""
     places = (folder / "poses.txt", folder.parent.parent / "poses" / f"{folder.name}.txt")
-    path = next((place for place in places if place.is_file()), None)
+    path = _first_file(*places)
     if path is None:
         raise InputError(f"{folder}: has no poses, expected {places[0]} or {places[1]}")
     lines = read_text(path, "poses").splitlines()
@@ -141,9 +138,8 @@ def read_kitti_sequence(folder: Path) -> list[Scan]:
     camera_from_velodyne = _read_calibration(folder / "calib.txt")
     scans = []
     for file in sorted((folder / "velodyne").glob("*.bin")):
-        number = int(file.stem)
-        if number >= len(poses):
-            raise InputError(f"{file}: frame {number}, but there are poses for {len(poses)} frames only")
+        number, has = int(file.stem), f"there are poses for {len(poses)} frames only"
+        require(number < len(poses), f"{file}: frame {number}, but {has}")
         scans.append(Scan(number, partial(read, file), poses[number] @ camera_from_velodyne))
     return scans
 
@@ -163,15 +159,13 @@ def _read_calibration(path: Path) -> Pose:
 def read_fragments(folder: Path) -> list[Scan]:
     """The fragments of a scene, in the order of their numbers."""
     numbered = [(int(m[1]), path) for path in folder.glob("*.pth") if (m := FRAGMENT.match(path.stem))]
-    return [
-        Scan(number, partial(read_fragment, path), _fragment_pose(path.with_suffix(".info.txt")))
-        for number, path in sorted(numbered)
-    ]
-
-
-def _fragment_pose(path: Path) -> Pose:
-    """``world_from_fragment``, after a line that names the scene, the sequence and its frames."""
-    return pose_of_numbers(read_text(path, "the pose of a fragment").partition("\n")[2], str(path))
+    scans = []
+    for number, path in sorted(numbered):
+        info = path.with_suffix(".info.txt")
+        # the pose comes after a line that names the scene, the sequence and its frames
+        numbers = read_text(info, "the pose of a fragment").partition("\n")[2]
+        scans.append(Scan(number, partial(read_fragment, path), pose_of_numbers(numbers, str(info))))
+    return scans
 
 
 def read_fragment(path: Path) -> Geometry:
@@ -182,10 +176,9 @@ def read_fragment(path: Path) -> Geometry:
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise InputError(f"{path}: damaged, or holds more than an array of points ({reason})") from error
-    if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind != "f":
-        raise InputError(
-            f"{path}: holds {points.dtype} of the shape {points.shape}, expected numbers, (n, 3)"
-        )
+    fits = points.ndim == 2 and points.shape[1] == 3 and points.dtype.kind == "f"
+    found = f"holds {points.dtype} of the shape {points.shape}"
+    require(fits, f"{path}: {found}, expected numbers, (n, 3)")
     return check(Geometry(points.astype(np.float64), name=str(path)))
 
 
@@ -194,15 +187,9 @@ def _array_parts() -> list[Any]:
     import _codecs
 
     rebuild = np.zeros(1).__reduce__()[0]
-    return [
-        (rebuild, "numpy.core.multiarray._reconstruct"),
-        (rebuild, "numpy._core.multiarray._reconstruct"),
-        np.ndarray,
-        np.dtype,
-        type(np.dtype(np.float32)),
-        type(np.dtype(np.float64)),
-        _codecs.encode,
-    ]
+    names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
+    kinds = [type(np.dtype(kind)) for kind in (np.float32, np.float64)]
+    return [*((rebuild, name) for name in names), np.ndarray, np.dtype, *kinds, _codecs.encode]
 
 
 # depth images, fused into fragments
@@ -222,7 +209,7 @@ def read_depth_scene(folder: Path) -> list[Scan]:
     return scans
 
 
-def _fuse(frames: tuple[Path, ...], intrinsics: Float64[np.ndarray, "3 3"]) -> Geometry:
+def _fuse(frames: tuple[Path, ...], intrinsics: Matrix) -> Geometry:
     """Fuse a run of frames, in the coordinates of the first camera, by averaging on a grid.
 
     There is no test for free space, so noise at the rims of objects stays in.
@@ -238,9 +225,7 @@ def _fuse(frames: tuple[Path, ...], intrinsics: Float64[np.ndarray, "3 3"]) -> G
     return sample_grid(join(clouds, str(frames[0])), DEPTH_GRID)
 
 
-def back_project(
-    depth: Float64[np.ndarray, "h w"], intrinsics: Float64[np.ndarray, "3 3"]
-) -> Float64[np.ndarray, "n 3"]:
+def back_project(depth: Float64[np.ndarray, "h w"], intrinsics: Matrix) -> Points:
     """The points of all pixels with a depth, in the camera's frame: z forward, y down."""
     row, column = np.nonzero((depth > NEAREST) & (depth < FARTHEST))
     rays = np.stack([column, row, np.ones(len(row))], axis=1) @ np.linalg.inv(intrinsics).T
@@ -258,10 +243,9 @@ def _read_depth(path: Path) -> Float64[np.ndarray, "h w"]:
             pixels = np.asarray(image)
     except (OSError, SyntaxError, ValueError) as error:
         raise InputError(f"{path}: damaged or not an image ({str(error)[:80]})") from error
-    if pixels.ndim != 2 or pixels.dtype.kind not in "iu" or pixels.dtype.itemsize < 2:
-        raise InputError(
-            f"{path}: {pixels.dtype} of the shape {pixels.shape}, expected 16-bit depths in millimetres"
-        )
+    fits = pixels.ndim == 2 and pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 2
+    found = f"{pixels.dtype} of the shape {pixels.shape}"
+    require(fits, f"{path}: {found}, expected 16-bit depths in millimetres")
     return np.where(np.isin(pixels, NO_DEPTH), 0, pixels) / 1000.0
 
 
@@ -271,7 +255,7 @@ def _frame_pose(depth: Path) -> Pose:
     return pose_of_numbers(read_text(path, f"the pose of {depth.name}"), str(path))
 
 
-def _read_intrinsics(folder: Path) -> Float64[np.ndarray, "3 3"]:
+def _read_intrinsics(folder: Path) -> Matrix:
     path = folder / "camera-intrinsics.txt"
     if not path.is_file():
         return KINECT
@@ -279,6 +263,5 @@ def _read_intrinsics(folder: Path) -> Float64[np.ndarray, "3 3"]:
         matrix = np.loadtxt(path, dtype=np.float64, ndmin=2)
     except ValueError as error:
         raise InputError(f"{path}: {str(error)[:80]}, expected a 3×3 matrix") from error
-    if matrix.shape != (3, 3):
-        raise InputError(f"{path}: a matrix of the shape {matrix.shape}, expected 3×3")
+    require(matrix.shape == (3, 3), f"{path}: a matrix of the shape {matrix.shape}, expected 3×3")
     return matrix

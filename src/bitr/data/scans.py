@@ -11,21 +11,14 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
+from bitr.data import scan_formats as formats
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import inverse
 from bitr.data.registry import DatasetInfo
-from bitr.data.scan_formats import (
-    Scan,
-    read_asl,
-    read_cloud_list,
-    read_depth_scene,
-    read_fragments,
-    read_kitti_sequence,
-    read_packed,
-)
+from bitr.data.scan_formats import Scan
 from bitr.data.storage import SPLITS, find_below, frozen_splits, split_of
 from bitr.data.transforms import both, crop, move_randomly, sample_grid
-from bitr.errors import InputError
+from bitr.errors import require
 
 INDOOR_PACKED = "indoor_3dmatch/*_grid0.1.npz"
 FRAGMENTS = "indoor_3dmatch/**/cloud_bin_*.pth"
@@ -76,17 +69,17 @@ class ScanPair:
 
 @dataclass(frozen=True, eq=False)
 class _Move:
-    """Moves the two scans of a pair, which in training are cropped first."""
+    """Moves the two scans of a pair; first, a plane crops each to a share of ``keep`` to 1."""
 
     pairs: Sequence[ScanPair]
     grid: float
     shift: float
-    is_cropped: bool = False
+    keep: float = 1.0
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         pair = self.pairs[i].assembly(self.grid)
-        if self.is_cropped:
-            pair = both(pair, lambda side: crop(side, rng.uniform(LEAST_KEPT, 1.0), rng))
+        if self.keep < 1:
+            pair = both(pair, lambda side: crop(side, rng.uniform(self.keep, 1.0), rng))
         return move_randomly(pair, rng, self.shift)
 
 
@@ -108,12 +101,10 @@ def indoor_scenes(root: Path | None, split: str) -> Places:
     """The scenes of a split: from npz files, from fragments, or fused from depth images, in this order."""
     found: dict[str, list[Scan]] = {}
     packed = {path.name.removesuffix("_grid0.1.npz"): path for path in find_below(root, INDOOR_PACKED)}
-    readers = (
-        (packed, read_packed),
-        ({path.parent.name: path.parent for path in find_below(root, FRAGMENTS)}, read_fragments),
-        ({path.parents[1].name: path.parents[1] for path in find_below(root, *DEPTH)}, read_depth_scene),
-    )
-    for places, read_place in readers:
+    fragments = {path.parent.name: path.parent for path in find_below(root, FRAGMENTS)}
+    images = {path.parents[1].name: path.parents[1] for path in find_below(root, *DEPTH)}
+    readers = formats.read_packed, formats.read_fragments, formats.read_depth_scene
+    for places, read_place in zip((packed, fragments, images), readers, strict=True):
         for name, path in places.items():
             if name not in found and split_of("indoor", name) == split:
                 found[name] = read_place(path)
@@ -122,37 +113,33 @@ def indoor_scenes(root: Path | None, split: str) -> Places:
 
 def _open_indoor(split: str, root: Path | None, seed: int) -> Pairs:
     pairs = pairs_in_step(indoor_scenes(root, split), 1)
-    make = _Move(pairs, INDOOR_GRID, INDOOR_SHIFT, is_cropped=split == "train")
+    make = _Move(pairs, INDOOR_GRID, INDOOR_SHIFT, LEAST_KEPT if split == "train" else 1.0)
     return Pairs("indoor", split, seed, make, range(len(pairs)))
-
-
-def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
-    """All pairs of scans of one place that overlap little; at most 100, evenly chosen."""
-    found = [pair for place in sorted(places) for pair in _pairs_of_place(place, places[place])]
-    rows = np.unique(np.linspace(0, len(found) - 1, min(MOST, len(found))).round().astype(int))
-    return tuple(found[int(row)] for row in rows)
-
-
-def _pairs_of_place(place: str, scans: Sequence[Scan]) -> list[ScanPair]:
-    """Overlap is the share of the smaller scan's points that have one of the other within two grid steps."""
-    by_number = sorted(scans, key=lambda scan: scan.number)
-    clouds = [
-        sample_grid(scan.load(), INDOOR_GRID).moved(scan.world_from_scan).points.astype(np.float32)
-        for scan in by_number
-    ]
-    trees = [cKDTree(cloud) for cloud in clouds]
-    found = []
-    for i, j in combinations(range(len(clouds)), 2):
-        small, large = (i, j) if len(clouds[i]) <= len(clouds[j]) else (j, i)
-        near = trees[large].query(clouds[small], distance_upper_bound=WITHIN)[0] < np.inf
-        if LITTLE[0] <= near.mean() <= LITTLE[1]:
-            found.append(ScanPair(place, by_number[i], by_number[j]))
-    return found
 
 
 @lru_cache(maxsize=len(SPLITS))
 def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
     return pairs_of_low_overlap(indoor_scenes(root, split))
+
+
+def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
+    """All pairs of scans of one place that overlap little; at most 100, evenly chosen.
+
+    Overlap is the share of the smaller scan's points that have one of the other within two grid steps.
+    """
+    found = []
+    for place in sorted(places):
+        scans = sorted(places[place], key=lambda scan: scan.number)
+        moved = [sample_grid(scan.load(), INDOOR_GRID).moved(scan.world_from_scan) for scan in scans]
+        clouds = [cloud.points.astype(np.float32) for cloud in moved]
+        trees = [cKDTree(cloud) for cloud in clouds]
+        for i, j in combinations(range(len(clouds)), 2):
+            small, large = (i, j) if len(clouds[i]) <= len(clouds[j]) else (j, i)
+            near = trees[large].query(clouds[small], distance_upper_bound=WITHIN)[0] < np.inf
+            if LITTLE[0] <= near.mean() <= LITTLE[1]:
+                found.append(ScanPair(place, scans[i], scans[j]))
+    rows = np.unique(np.linspace(0, len(found) - 1, min(MOST, len(found))).round().astype(int))
+    return tuple(found[int(row)] for row in rows)
 
 
 def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
@@ -166,13 +153,14 @@ def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
 def outdoor_sequences(root: Path | None) -> Places:
     """The scans below the root, by sequence."""
     found: dict[str, list[Scan]] = {}
-    found |= {path.stem.split("_")[0]: read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
-    found |= {_asl_name(path): read_asl(path.parent) for path in find_below(root, *ASL)}
-    found |= {path.stem.removesuffix("CloudList"): read_cloud_list(path) for path in find_below(root, LISTS)}
+    found |= {path.stem.split("_")[0]: formats.read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
+    found |= {_asl_name(path): formats.read_asl(path.parent) for path in find_below(root, *ASL)}
+    lists = {path.stem.removesuffix("CloudList"): path for path in find_below(root, LISTS)}
+    found |= {name: formats.read_cloud_list(path) for name, path in lists.items()}
     for folder in find_below(root, KITTI):
         name = f"kitti{folder.parent.name}"
         if name not in found:
-            found[name] = read_kitti_sequence(folder.parent)
+            found[name] = formats.read_kitti_sequence(folder.parent)
     return found
 
 
@@ -188,11 +176,8 @@ def outdoor_split(places: Places, split: str) -> dict[str, list[Scan]]:
     for place, scans in places.items():
         early = [scan.number for scan in scans if scan.number < FIRST_TEST]
         by_number = {n: "val" if n in early[-4:] else "train" for n in early}
-        chosen[place] = [
-            scan
-            for scan in scans
-            if listed.get(f"{place}/{scan.number}", by_number.get(scan.number, "test")) == split
-        ]
+        homes = [listed.get(f"{place}/{s.number}", by_number.get(s.number, "test")) for s in scans]
+        chosen[place] = [scan for scan, home in zip(scans, homes, strict=True) if home == split]
     return chosen
 
 
@@ -206,8 +191,7 @@ def _open_outdoor(split: str, root: Path | None, seed: int) -> Pairs:
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``indoor:low`` has fragments of one room that overlap by 10 to 30%, neighbours or not."""
-    if option != "low":
-        raise InputError(f"indoor:{option}: expected indoor:low")
+    require(option == "low", f"indoor:{option}: expected indoor:low")
     title = "fragments of rooms that overlap by 10 to 30%, 7-Scenes' kitchen to test"
     return replace(base, name="indoor:low", title=title, section="", open=_open_low)
 

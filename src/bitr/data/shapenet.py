@@ -20,17 +20,8 @@ from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import pose
 from bitr.data.registry import DatasetInfo
 from bitr.data.storage import SPLITS, find_below, open_npz, split_of
-from bitr.data.transforms import (
-    assembled,
-    both,
-    crop,
-    move_randomly,
-    sample,
-    to_unit_sphere,
-    two_samples,
-    with_normals,
-)
-from bitr.errors import InputError
+from bitr.data.transforms import both, crop, move_randomly, sample, to_unit_sphere, two_samples, with_normals
+from bitr.errors import require
 from bitr.io import Geometry, read
 
 NUM_POINTS = 1024
@@ -51,25 +42,16 @@ Shapes = Mapping[str, Callable[[], Geometry]]
 """Shapes of radius 1 by id, read on demand. Vehicles all head the same way."""
 
 
-def _make_airplane(
-    shapes: Shapes, ids: tuple[str, ...], keep: float, i: int, rng: np.random.Generator
+def _make(
+    shapes: Shapes, ids: list[tuple[str, ...]], keep: float, i: int, rng: np.random.Generator
 ) -> AssemblyPair:
-    """Two samples of an airplane, each cropped by a plane of its own."""
-    source, reference = two_samples(shapes[ids[i]](), NUM_POINTS, rng)
-    return _crop_and_move(assembled(source, reference, ids[i]), keep, rng)
-
-
-def _make_vehicles(
-    shapes: Shapes, ids: tuple[tuple[str, str], ...], keep: float, i: int, rng: np.random.Generator
-) -> AssemblyPair:
-    """A car beside a motorbike; the car is the source."""
-    car, bike = ids[i]
-    source, reference = (sample(shapes[name](), NUM_POINTS, rng) for name in (car, bike))
-    placed = AssemblyPair(source, reference, pose(np.eye(3), CAR_AT), f"{car}+{bike}")
-    return _crop_and_move(placed, keep, rng)
-
-
-def _crop_and_move(pair: AssemblyPair, keep: float, rng: np.random.Generator) -> AssemblyPair:
+    """Two samples of an airplane, or a car beside a motorbike; each is cropped by a plane of its own."""
+    chosen = [shapes[id]() for id in ids[i]]
+    if len(chosen) == 1:
+        sides, place = two_samples(chosen[0], NUM_POINTS, rng), np.zeros(3)
+    else:
+        sides, place = (sample(chosen[0], NUM_POINTS, rng), sample(chosen[1], NUM_POINTS, rng)), CAR_AT
+    pair = AssemblyPair(*sides, pose(np.eye(3), place), "+".join(ids[i]))
     cropped = both(pair, lambda side: crop(side, keep, rng))
     return move_randomly(both(cropped, with_normals), rng)
 
@@ -98,21 +80,17 @@ def vehicles(root: Path | None) -> Shapes:
     }
 
 
-def _open_airplane(keep: float, split: str, root: Path | None, seed: int) -> Pairs:
-    shapes, official = airplanes(root), shapenet_splits(root)
-    ids = tuple(id for id in sorted(shapes) if (official.get(id) or split_of("airplane", id)) == split)
-    return Pairs("airplane", split, seed, partial(_make_airplane, shapes, ids, keep), range(len(ids)))
+def _open(name: str, keep: float, split: str, root: Path | None, seed: int) -> Pairs:
+    shapes, official = (airplanes if name == "airplane" else vehicles)(root), shapenet_splits(root)
 
+    def of_split(kind: str) -> list[str]:
+        known = ((id, official.get(id.removeprefix(kind))) for id in sorted(shapes) if id.startswith(kind))
+        return [id for id, listed in known if (listed or split_of(name, id)) == split]
 
-def _open_vehicles(keep: float, split: str, root: Path | None, seed: int) -> Pairs:
-    name, shapes, official = "car-motorbike", vehicles(root), shapenet_splits(root)
-
-    def of_split(kind: str) -> tuple[str, ...]:
-        ids = (id for id in sorted(shapes) if id.startswith(kind))
-        return tuple(i for i in ids if (official.get(i.removeprefix(kind)) or split_of(name, i)) == split)
-
-    ids = tuple((car, bike) for bike in of_split("motorbike/") for car in of_split("car/"))
-    return Pairs(name, split, seed, partial(_make_vehicles, shapes, ids, keep), range(len(ids)))
+    ids: list[tuple[str, ...]] = [(id,) for id in of_split("")]
+    if name == "car-motorbike":
+        ids = [(car, bike) for bike in of_split("motorbike/") for car in of_split("car/")]
+    return Pairs(name, split, seed, partial(_make, shapes, ids, keep), range(len(ids)))
 
 
 def packed_shapes(path: Path, *labels: str) -> Shapes:
@@ -123,8 +101,8 @@ def packed_shapes(path: Path, *labels: str) -> Shapes:
     with open_npz(path, "points", "names", *labels) as arrays:
         points, names = arrays["points"], arrays["names"]
         columns: list[NDArray[np.generic]] = [arrays[label] for label in labels]
-    if points.ndim != 3 or points.shape[2] != 3 or any(len(c) != len(points) for c in (names, *columns)):
-        raise InputError(f"{path}: points have the shape {points.shape}, expected ({len(names)}, n, 3)")
+    fits = points.ndim == 3 and points.shape[2] == 3 and {len(c) for c in (names, *columns)} == {len(points)}
+    require(fits, f"{path}: points have the shape {points.shape}, expected ({len(names)}, n, 3)")
     ids = ["/".join(str(value) for value in row) for row in zip(*columns, names, strict=True)]
     clouds = points.astype(np.float32)
     return {id: partial(_as_geometry, cloud, id) for id, cloud in zip(ids, clouds, strict=True)}
@@ -155,8 +133,8 @@ def shapenet_splits(root: Path | None) -> dict[str, str]:
     for path in find_below(root, *(f"{name}/all.csv" for name in ROOTS)):
         with open(path, encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file)
-            if not {"synsetId", "modelId", "split"} <= set(rows.fieldnames or ()):
-                raise InputError(f"{path}: found {rows.fieldnames}, expected synsetId, modelId and split")
+            is_known = {"synsetId", "modelId", "split"} <= set(rows.fieldnames or ())
+            require(is_known, f"{path}: found {rows.fieldnames}, expected synsetId, modelId and split")
             found = {f"{row['synsetId'].zfill(8)}/{row['modelId']}": row["split"] for row in rows}
         return {id: split for id, split in found.items() if split in SPLITS}
     return {}
@@ -172,18 +150,16 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
         keep = float(option)
     except ValueError:
         keep = 0.0
-    if not 0 < keep <= 1:
-        expected = f"expected the share of each cloud to keep, as in {base.name}:0.5"
-        raise InputError(f"{base.name}:{option}: {expected}")
+    expected = f"expected the share of each cloud to keep, as in {base.name}:0.5"
+    require(0 < keep <= 1, f"{base.name}:{option}: {expected}")
     usual = KEEP[base.name]
     if keep == usual:
         return base
     title = base.title.replace(f"a share {usual:g} ", f"a share {keep:g} ")
-    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(OPENERS[base.name], keep))
+    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(_open, base.name, keep))
 
 
-OPENERS = {"airplane": _open_airplane, "car-motorbike": _open_vehicles}
-OPEN = {name: partial(opener, KEEP[name]) for name, opener in OPENERS.items()}
+OPEN = {name: partial(_open, name, keep) for name, keep in KEEP.items()}
 PRESENT = {
     "airplane": partial(_is_present, "airplane", (AIRPLANE,)),
     "car-motorbike": partial(_is_present, "car-motorbike", (CAR, MOTORBIKE)),

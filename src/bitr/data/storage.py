@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from safetensors.numpy import load, save
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.files import whole_file
 
 VARIABLE = "BITR_DATA"
@@ -69,9 +69,8 @@ def open_npz(path: Path, *needed: str) -> Iterator[NpzFile]:
     """Open the arrays of a file, never a pickle; raise if it is damaged or lacks a needed array."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            missing = [key for key in needed if key not in arrays]
-            if missing:
-                raise InputError(f"{path}: holds no {', '.join(missing)}; expected {', '.join(needed)}")
+            missing = ", ".join(key for key in needed if key not in arrays)
+            require(not missing, f"{path}: holds no {missing}; expected {', '.join(needed)}")
             yield arrays
     except InputError:
         raise
@@ -99,14 +98,18 @@ def load_or_make(path: Path, make: Callable[[], Arrays], *, is_needed: bool = Tr
     A file appears whole or not at all, and its content follows from its name: processes may share the folder.
     If nothing can be written there, raise, or only warn if the file is not needed.
     """
-    found = _read_cached(path)
-    if found is not None:
-        return found
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""
+    if content and content[:CHECKSUM] == _checksum(content[CHECKSUM:]):
+        return load(content[CHECKSUM:])
     made = make()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path, force=True) as temporary:
-            _write_cached(temporary, made)
+            content = save(made)
+            temporary.write_bytes(_checksum(content) + content)
     except (OSError, InputError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"{path}: cannot be stored ({reason}); make room, or set XDG_CACHE_HOME to another folder"
@@ -114,26 +117,6 @@ def load_or_make(path: Path, make: Callable[[], Arrays], *, is_needed: bool = Tr
             raise InputError(message) from error
         log.warning("%s", message)
     return made
-
-
-def _read_cached(path: Path) -> Arrays | None:
-    """Arrays of an npz file, or of a safetensors file behind its checksum; None if missing or damaged."""
-    try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-        content = path.read_bytes()
-    except DAMAGED:
-        return None
-    return load(content[CHECKSUM:]) if content[:CHECKSUM] == _checksum(content[CHECKSUM:]) else None
-
-
-def _write_cached(path: Path, arrays: Arrays) -> None:
-    if path.suffix == ".npz":
-        np.savez(path, **arrays)  # type: ignore[arg-type]  # the stubs take any name for allow_pickle
-    else:
-        content = save(arrays)
-        path.write_bytes(_checksum(content) + content)
 
 
 def _checksum(content: bytes) -> bytes:

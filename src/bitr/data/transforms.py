@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from bitr.data.pair import AssemblyPair
-from bitr.data.poses import Pose, inverse, move_points, random_pose
-from bitr.errors import InputError
-from bitr.io import Geometry, estimate_normals, farthest_points, sample_surface
+from bitr.data.poses import Matrix, Points, Pose, inverse, move_points, pose, random_pose
+from bitr.errors import require
+from bitr.io import Geometry, estimate_normals, sample_surface
+from bitr.io.geometry import place
 
 WAVES = 4
 """Number of waves in a random warp."""
@@ -73,14 +74,13 @@ def with_normals(cloud: Geometry) -> Geometry:
 def take(cloud: Geometry, rows: Int64[np.ndarray, " m"]) -> Geometry:
     """Some points of a cloud, with their normals and colours."""
     _check_is_cloud(cloud)
-    normals = None if cloud.normals is None else cloud.normals[rows]
-    colors = None if cloud.colors is None else cloud.colors[rows]
-    return replace(cloud, points=cloud.points[rows], normals=normals, colors=colors)
+    return cloud.rows(rows)
 
 
 def sample_uniform(cloud: Geometry, n: int, rng: np.random.Generator) -> Geometry:
     """``n`` different points; all such sets are equally likely."""
-    _check_count(cloud, n)
+    is_possible = 0 < n <= len(cloud.points)
+    require(is_possible, f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
     return take(cloud, rng.choice(len(cloud.points), n, replace=False))
 
 
@@ -99,17 +99,14 @@ def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "
 
     Points come in the order of the cubes. Mean normals are scaled to length 1.
     """
-    if not size > 0:
-        raise InputError(f"{cloud.name}: a grid of size {size!r}, expected more than 0")
+    require(size > 0, f"{cloud.name}: a grid of size {size!r}, expected more than 0")
     _check_is_cloud(cloud)
-    cube = np.floor(cloud.points / size).astype(np.int64)
-    _, first, index, counts = np.unique(
-        _cube_numbers(cube), return_index=True, return_inverse=True, return_counts=True
-    )
+    cubes = _cube_numbers(np.floor(cloud.points / size).astype(np.int64))
+    _, first, index, counts = np.unique(cubes, return_index=True, return_inverse=True, return_counts=True)
     if pick == "first":
         return take(cloud, first)
 
-    def mean(rows: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "m 3"]:
+    def mean(rows: Points) -> Float64[np.ndarray, "m 3"]:
         sums = [np.bincount(index, weights=column, minlength=len(first)) for column in rows.T]
         return np.stack(sums, axis=1) / counts[:, None]
 
@@ -117,8 +114,8 @@ def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "
     if cloud.normals is not None:
         sums = mean(cloud.normals)
         length = np.linalg.norm(sums, axis=1, keepdims=True)
-        # where opposite normals cancel, the first one stands for all
-        normals = np.where(length > 1e-6, sums / np.where(length > 1e-6, length, 1), cloud.normals[first])
+        known = length > 1e-6  # where opposite normals cancel, the first one stands for all
+        normals = np.where(known, sums / np.where(known, length, 1), cloud.normals[first])
     colors = None if cloud.colors is None else np.clip(mean(cloud.colors), 0, 1)
     return replace(cloud, points=mean(cloud.points), normals=normals, colors=colors)
 
@@ -127,16 +124,10 @@ def _cube_numbers(cube: Int64[np.ndarray, "n 3"]) -> Int64[np.ndarray, " n"]:
     """One number for each cube; equal for equal cubes only."""
     low = cube.min(axis=0)
     span = [int(s) + 1 for s in cube.max(axis=0) - low]
-    if span[0] * span[1] * span[2] >= 2**62:
-        raise InputError(f"the grid has {span} cubes along its axes, too many: choose a larger size")
+    is_small = span[0] * span[1] * span[2] < 2**62
+    require(is_small, f"the grid has {span} cubes along its axes, too many: choose a larger size")
     x, y, z = (cube - low).T
     return (x * span[1] + y) * span[2] + z
-
-
-def sample_farthest(cloud: Geometry, n: int) -> Geometry:
-    """``n`` points, each the farthest from those before it; the choice moves with the cloud."""
-    _check_count(cloud, n)
-    return take(cloud, farthest_points(cloud.points, n))
 
 
 def two_samples(shape: Geometry, n: int, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
@@ -146,11 +137,6 @@ def two_samples(shape: Geometry, n: int, rng: np.random.Generator) -> tuple[Geom
     drawn = sample_uniform(shape, 2 * n, rng)
     rows = np.arange(2 * n)
     return take(drawn, rows[:n]), take(drawn, rows[n:])
-
-
-def resample(pair: AssemblyPair, n: int, rng: np.random.Generator) -> AssemblyPair:
-    """Draw ``n`` points of either side; a cloud of ``n`` or fewer stays whole."""
-    return both(pair, lambda side: _at_most(side, n, rng))
 
 
 def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPair:
@@ -163,21 +149,17 @@ def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPai
         return len(side.points) if side.faces is None else most
 
     share = min(1.0, most / max(size(pair.source), size(pair.reference)))
-    return both(pair, lambda side: _at_most(side, max(round(share * size(side)), most // 8), rng))
 
+    def keep(side: Geometry) -> Geometry:
+        n = max(round(share * size(side)), most // 8)
+        return side if side.faces is None and len(side.points) <= n else sample(side, n, rng)
 
-def _at_most(side: Geometry, n: int, rng: np.random.Generator) -> Geometry:
-    return side if side.faces is None and len(side.points) <= n else sample(side, n, rng)
+    return both(pair, keep)
 
 
 def _check_is_cloud(geometry: Geometry) -> None:
-    if geometry.faces is not None:
-        raise InputError(f"{geometry.name}: is a mesh, expected points: sample it first, by area")
-
-
-def _check_count(cloud: Geometry, n: int) -> None:
-    if not 0 < n <= len(cloud.points):
-        raise InputError(f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
+    is_cloud = geometry.faces is None
+    require(is_cloud, f"{geometry.name}: is a mesh, expected points: sample it first, by area")
 
 
 # cutting, by planes of random direction
@@ -186,11 +168,9 @@ def _check_count(cloud: Geometry, n: int) -> None:
 def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
     """The two sides of a random plane; the first has ``share`` of the points."""
     count = round(share * len(cloud.points))
-    if not 0 < count < len(cloud.points):
-        raise InputError(
-            f"{cloud.name}: a share of {share!r} of {len(cloud.points)} points leaves an empty piece"
-        )
-    order = np.argsort(cloud.points @ rng.normal(size=3), kind="stable")
+    part = f"a share of {share!r} of {len(cloud.points)} points"
+    require(0 < count < len(cloud.points), f"{cloud.name}: {part} leaves an empty piece")
+    order = _order_across(cloud, rng)
     return take(cloud, order[:count]), take(cloud, order[count:])
 
 
@@ -199,21 +179,23 @@ def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
 
     For one state of the generator, a smaller crop is part of a larger one.
     """
-    if not 0 < keep <= 1:
-        raise InputError(f"{cloud.name}: cannot keep a share of {keep!r}, expected more than 0 and at most 1")
-    order = np.argsort(cloud.points @ rng.normal(size=3), kind="stable")
+    part = f"cannot keep a share of {keep!r}"
+    require(0 < keep <= 1, f"{cloud.name}: {part}, expected more than 0 and at most 1")
+    order = _order_across(cloud, rng)
     return take(cloud, order[: max(1, round(keep * len(order)))])
+
+
+def _order_across(cloud: Geometry, rng: np.random.Generator) -> Int64[np.ndarray, " n"]:
+    """The order of the points along a random direction."""
+    return np.argsort(cloud.points @ rng.normal(size=3), kind="stable")
 
 
 # sensor faults
 
 
-def jitter(cloud: Geometry, std: float, rng: np.random.Generator, clip: float | None = None) -> Geometry:
-    """Add normal noise of standard deviation ``std`` to every coordinate, clipped to ±``clip``."""
-    noise = std * rng.normal(size=cloud.points.shape)
-    if clip is not None:
-        noise = np.clip(noise, -clip, clip)
-    return replace(cloud, points=cloud.points + noise)
+def jitter(cloud: Geometry, std: float, rng: np.random.Generator) -> Geometry:
+    """Add normal noise of standard deviation ``std`` to every coordinate."""
+    return replace(cloud, points=cloud.points + std * rng.normal(size=cloud.points.shape))
 
 
 def add_outliers(
@@ -224,55 +206,38 @@ def add_outliers(
     They get random normals and colours if the cloud has some.
     """
 
-    def append(
-        rows: Float64[np.ndarray, "n 3"] | None, others: Float64[np.ndarray, "m 3"]
-    ) -> Float64[np.ndarray, "k 3"] | None:
-        return None if rows is None else np.concatenate([rows, others])
-
     direction = rng.normal(size=(count, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    points, shades = rng.uniform(low, high, (count, 3)), rng.random((count, 3))
     return replace(
         cloud,
-        points=np.concatenate([cloud.points, rng.uniform(low, high, (count, 3))]),
-        normals=append(cloud.normals, direction),
-        colors=append(cloud.colors, rng.random((count, 3))),
+        points=np.concatenate([cloud.points, points]),
+        normals=None if cloud.normals is None else np.concatenate([cloud.normals, direction]),
+        colors=None if cloud.colors is None else np.concatenate([cloud.colors, shades]),
     )
 
 
 # deformation: other shapes made from one
 
 
-def deform(pair: AssemblyPair, matrix: Float64[np.ndarray, "3 3"]) -> AssemblyPair:
+def deform(pair: AssemblyPair, matrix: Matrix) -> AssemblyPair:
     """Apply a linear map to the assembled whole: other pieces with the same answer.
 
     In the reference's frame y ↦ Ay, and x ↦ g⁻¹ A g x for the source. Symmetries of the shape do not survive.
     """
     r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
-    source = _map_linearly(pair.source, r.T @ matrix @ r, r.T @ (matrix @ t - t))
-    reference = _map_linearly(pair.reference, matrix, np.zeros(3))
+    source = place(pair.source, pose(r.T @ matrix @ r, r.T @ (matrix @ t - t)))
+    reference = place(pair.reference, pose(matrix, np.zeros(3)))
     return replace(pair, source=source, reference=reference, symmetry=None, axis=None)
 
 
-def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Float64[np.ndarray, "3 3"]:
+def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Matrix:
     """Factors from e^-size to e^size along three random axes; with ``mirror``, half are reflections."""
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     factors = np.exp(rng.uniform(-size, size, 3))
     if mirror and rng.random() < 0.5:
         factors[0] = -factors[0]
     return (axes * factors) @ axes.T
-
-
-def _map_linearly(
-    piece: Geometry, matrix: Float64[np.ndarray, "3 3"], offset: Float64[np.ndarray, " 3"]
-) -> Geometry:
-    points, faces = piece.points @ matrix.T + offset, piece.faces
-    if faces is not None and np.linalg.det(matrix) < 0:
-        faces = faces[:, ::-1]  # a mirror would turn the surface inside out
-    if piece.normals is None:
-        return replace(piece, points=points, faces=faces)
-    normals = piece.normals @ np.linalg.inv(matrix)  # by the inverse transpose, so that they stay normal
-    length = np.linalg.norm(normals, axis=1, keepdims=True)
-    return replace(piece, points=points, faces=faces, normals=normals / np.where(length > 0, length, 1))
 
 
 @dataclass(frozen=True)
@@ -284,19 +249,17 @@ class Warp:
     waves: Float64[np.ndarray, "j 3"]
     phases: Float64[np.ndarray, " j"]
 
-    def __call__(self, points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
+    def __call__(self, points: Points) -> Points:
         return points + np.sin(self._angles(points)) @ self.amplitudes
 
-    def map_normals(
-        self, points: Float64[np.ndarray, "n 3"], normals: Float64[np.ndarray, "n 3"]
-    ) -> Float64[np.ndarray, "n 3"]:
+    def map_normals(self, points: Points, normals: Points) -> Points:
         """J⁻ᵀ n, scaled to length 1, with J the derivative of the map at each point."""
         slopes = np.cos(self._angles(points))
         jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", slopes, self.amplitudes, self.waves)
         turned = np.linalg.solve(jacobian.transpose(0, 2, 1), normals[..., None])[..., 0]
         return turned / np.linalg.norm(turned, axis=1, keepdims=True)
 
-    def _angles(self, points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n j"]:
+    def _angles(self, points: Points) -> Float64[np.ndarray, "n j"]:
         return (points - self.center) @ self.waves.T + self.phases
 
 

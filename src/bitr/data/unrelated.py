@@ -13,7 +13,7 @@ from bitr.data.openshapes import DrawPairs, draw_pairs
 from bitr.data.pair import AssemblyPair, Make, Pairs
 from bitr.data.scans import INDOOR_GRID, INDOOR_SHIFT, Places, indoor_scenes
 from bitr.data.transforms import assembled, move_randomly, sample_grid
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.io import Geometry
 
 NAME = "unrelated"
@@ -57,7 +57,9 @@ class _DrawUnrelated:
         half = int(rng.integers(len(HALVES)))
         make_open, make_generated = self.open[half], self.generated[half]
         if kind == "open":
-            first, second = _two_families(make_open, rng)
+            first = int(rng.integers(len(make_open.objects)))
+            families = [make_open.family(n) for n in range(len(make_open.objects))]
+            second = int(rng.choice([n for n, own in enumerate(families) if own != families[first]]))
             source, reference = make_open(first, rng).source, make_open(second, rng).reference
         elif kind == "generated":
             first, second = (int(n) for n in rng.choice(self.count, 2, replace=False))
@@ -82,13 +84,6 @@ class _DrawUnrelated:
         return (first, second) if rng.random() < 0.5 else (second, first)
 
 
-def _two_families(make: DrawPairs, rng: np.random.Generator) -> tuple[int, int]:
-    """Numbers of two objects of different families."""
-    first = int(rng.integers(len(make.objects)))
-    others = [n for n in range(len(make.objects)) if make.family(n) != make.family(first)]
-    return first, int(rng.choice(others))
-
-
 def _size(piece: Geometry) -> float:
     return float(np.linalg.norm(piece.points - piece.points.mean(axis=0), axis=1).max())
 
@@ -98,9 +93,9 @@ def _open(split: str, root: Path | None, seed: int) -> Pairs:
     rooms = indoor_scenes(root, split)
     # validation and test have one scene each: its fragments are paired with those of training scenes
     others = rooms if len(rooms) > 1 else indoor_scenes(root, "train")
-    if not rooms or len({*rooms, *others}) < 2:
-        names = ", ".join(sorted({*rooms, *others})) or "none"
-        raise InputError(f"{NAME}: the scenes of {split} are {names}, expected two or more")
+    names = ", ".join(sorted({*rooms, *others})) or "none"
+    is_enough = rooms and len({*rooms, *others}) >= 2
+    require(is_enough, f"{NAME}: the scenes of {split} are {names}, expected two or more")
     make = _DrawUnrelated(
         split,
         tuple(draw_pairs(split, root, config) for config in configs),

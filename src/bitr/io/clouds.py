@@ -28,7 +28,6 @@ UNPACKED_RATIO, UNPACKED_SMALL = 100, 1 << 24
 FARTHEST = 1e7
 """No laser sees farther, in metres: larger numbers are not a KITTI scan."""
 PCD_TYPES = {"<f4", "<f8", "<u1", "<u2", "<u4", "<u8", "<i1", "<i2", "<i4", "<i8"}
-PCD_BODIES = ("ascii", "binary", "binary_compressed")
 LZF_RATIO = 264
 """LZF writes at most this many bytes for each one it reads."""
 LAS_CHUNK = 500_000
@@ -38,19 +37,20 @@ LAZ_POINTS_PER_BYTE = 100
 LAZ_ITEMS = {6: 20, 7: 8, 8: 6, 9: 29, 10: 30, 11: 6, 12: 8, 13: 29}
 """Bytes of the items that make up a laz point, by their numbers: lazrs trusts the file in this."""
 
+Arrays = list[NDArray[np.generic]]
+
 
 def read_text(source: Source) -> Geometry:
     """A table of numbers: any delimiter, comments, and a first line with a count or with names of columns."""
-    if b"\0" in source.data:
-        raise source.error("holds binary data, expected lines of numbers")
+    source.require(b"\0" not in source.data, "holds binary data, expected lines of numbers")
     source = replace(source, data=source.data.removeprefix(b"\xef\xbb\xbf"))
     start, names, count = _read_head(source)
     lines = source.lines()
     lines = lines.part(next(i for i, number in enumerate(lines.numbers) if number >= start))
     delimiter = next((d for d in ";,|" if d.encode() in lines.rows[0]), None)
     table = source.numbers(lines, delimiter)
-    if count is not None and count != len(table):
-        raise source.error(f"truncated: the first line claims {count} points, found {len(table)} rows")
+    claimed = f"truncated: the first line claims {count} points, found {len(table)} rows"
+    source.require(count in (None, len(table)), claimed)
     columns = list(zip(names, table.T, strict=True)) if len(names) == table.shape[1] else []
     if pick(columns, POSITION) is not None:
         return from_columns(columns, source.name)
@@ -68,8 +68,8 @@ def _read_head(source: Source) -> tuple[int, list[str], int | None]:
         if comment is not None:
             names = tokens if {"x", "y", "z"} <= {t.lower() for t in tokens} else names
         elif tokens and not any(is_number(t) for t in tokens):
-            if names:
-                raise source.error(f"line {number}: found {text[:40].decode('latin-1')!r}, expected numbers")
+            found = text[:40].decode("latin-1")
+            source.require(not names, f"line {number}: found {found!r}, expected numbers")
             names = tokens
         elif len(tokens) == 1 and tokens[0].isdecimal() and count is None:
             count = int(tokens[0][:18])
@@ -134,41 +134,34 @@ def read_npz(source: Source) -> Geometry:
     """Points under one of their usual names, or the only array; normals, colors and faces where present."""
     with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
         members = {i.filename.removesuffix(".npy").lower(): i for i in archive.infolist()}
-        wanted = next((k for k in POINT_KEYS if k in members), None)
-        if wanted is None and len(members) == 1:
-            wanted = next(iter(members))
-        if wanted is None:
-            found = ", ".join(members)[:80] or "nothing"
-            raise source.error(
-                f"the npz file holds {found}; expected {', '.join(POINT_KEYS[:-1])} or vertices"
-            )
+        wanted = next((k for k in POINT_KEYS if k in members), next(iter(members), ""))
+        found, names = ", ".join(members)[:80] or "nothing", ", ".join(POINT_KEYS[:-1])
+        is_clear = wanted in POINT_KEYS or len(members) == 1
+        source.require(is_clear, f"the npz file holds {found}; expected {names} or vertices")
         keys = (wanted, *(k for k in ("normals", "colors", "faces") if k in members and k != wanted))
         arrays = {k: _read_array(source, _unpack(source, archive, members[k]), f"'{k}'") for k in keys}
     geometry = _from_array(source, arrays.pop(wanted))
     n = len(geometry.points)
     for key, array in arrays.items():
-        if array.ndim != 2 or array.shape[1] != 3 or (key != "faces" and len(array) != n):
-            rows = "f" if key == "faces" else str(n)
-            raise source.error(f"'{key}' has the shape {array.shape}, expected ({rows}, 3)")
+        rows = len(array) if key == "faces" and array.ndim else n
+        expected = "f" if key == "faces" else str(n)
+        problem = f"'{key}' has the shape {array.shape}, expected ({expected}, 3)"
+        source.require(array.shape == (rows, 3), problem)
+    faces = arrays.get("faces")
     if "normals" in arrays:
         geometry = replace(geometry, normals=arrays["normals"].astype(np.float64))
     if "colors" in arrays:
         geometry = geometry.paint(arrays["colors"])
-    faces = arrays.get("faces")
     if faces is None or not len(faces):
         return geometry
-    if faces.dtype.kind not in "iu":
-        raise source.error(f"'faces' are of type {faces.dtype}, expected whole numbers")
+    source.require(faces.dtype.kind in "iu", f"'faces' are of type {faces.dtype}, expected whole numbers")
     return replace(geometry, faces=faces.astype(np.int64))
 
 
 def _unpack(source: Source, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     size, packed = member.file_size, len(source.data)
-    if size > max(UNPACKED_SMALL, UNPACKED_RATIO * packed):
-        member_name = repr(member.filename[:40])
-        raise source.error(
-            f"{member_name} unpacks to {size} bytes from a file of {packed}: too much for points"
-        )
+    problem = f"{member.filename[:40]!r} unpacks to {size} bytes from a file of {packed}: too much for points"
+    source.require(size <= max(UNPACKED_SMALL, UNPACKED_RATIO * packed), problem)
     return archive.read(member)
 
 
@@ -180,10 +173,8 @@ def _read_array(source: Source, data: bytes, what: str) -> NDArray[np.generic]:
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
-    if dtype.kind not in "fiu":
-        raise source.error(
-            f"{what} holds {dtype}, expected numbers{', no pickle' if dtype.hasobject else ''}"
-        )
+    pickle = ", no pickle" if dtype.hasobject else ""
+    source.require(dtype.kind in "fiu", f"{what} holds {dtype}, expected numbers{pickle}")
     count = math.prod(shape) if min(shape, default=0) >= 0 else -1
     source.claim(count, f"numbers in {what}", len(data) - file.tell(), dtype.itemsize)
     flat = np.frombuffer(data, dtype, count, file.tell())
@@ -191,32 +182,26 @@ def _read_array(source: Source, data: bytes, what: str) -> NDArray[np.generic]:
 
 
 def _from_array(source: Source, array: NDArray[np.generic]) -> Geometry:
-    if array.ndim != 2:
-        raise source.error(f"the array has the shape {array.shape}, expected (n, 3)")
-    if array.shape[0] in (2, 3) and array.shape[1] > 9:
-        raise source.error(f"the array has the shape {array.shape}, expected (n, 3): transpose it")
+    found = f"the array has the shape {array.shape}, expected (n, 3)"
+    source.require(array.ndim == 2, found)
+    source.require(array.shape[0] not in (2, 3) or array.shape[1] <= 9, f"{found}: transpose it")
     return from_table(array.astype(np.float64), source.name, source.suffix)
 
 
 def read_kitti(source: Source) -> Geometry:
     """The points of a KITTI scan: float32 rows of x, y, z and a reflectance, which is left out."""
-    size = len(source.data)
-    if size % 16:
-        raise source.error(
-            f"truncated or not a KITTI scan: {size} bytes, expected a multiple of 16: float32 x y z intensity"
-        )
+    found = f"truncated or not a KITTI scan: {len(source.data)} bytes"
+    source.require(len(source.data) % 16 == 0, f"{found}, expected a multiple of 16: float32 x y z intensity")
     points = np.frombuffer(source.data, "<f4").reshape(-1, 4)[:, :3].astype(np.float64)
     largest = float(np.abs(points).max(initial=0.0, where=np.isfinite(points)))
-    if largest > FARTHEST:
-        raise source.error(
-            f"not a KITTI scan: a coordinate of {largest:.3g}, expected less than {FARTHEST:g}"
-        )
+    found = f"not a KITTI scan: a coordinate of {largest:.3g}"
+    source.require(largest <= FARTHEST, f"{found}, expected less than {FARTHEST:g}")
     return Geometry(points, name=source.name)
 
 
 @dataclass(frozen=True)
 class _PcdHeader:
-    names: tuple[str, ...]
+    names: list[str]
     row: np.dtype[np.void]
     """One point: a field of ``count`` numbers for each name."""
     points: int
@@ -224,14 +209,17 @@ class _PcdHeader:
     size: int
     """Bytes up to the body."""
 
+    @property
+    def fields(self) -> list[tuple[np.dtype[np.generic], int]]:
+        """The type and the count of numbers of each name."""
+        return [(self.row[i].base, self.row[i].shape[0]) for i in range(len(self.names))]
+
 
 def read_pcd(source: Source) -> Geometry:
     """The points of a pcd file; colours are unpacked from the field rgb or rgba."""
     header = _read_pcd_header(source)
-    if not header.points:
-        raise source.error("the pcd header claims 0 points, expected points")
-    read_body = {"ascii": _pcd_text, "binary": _pcd_binary, "binary_compressed": _pcd_compressed}
-    fields = read_body[header.body](source, header)
+    source.require(header.points, "the pcd header claims 0 points, expected points")
+    fields = PCD_BODIES[header.body](source, header)
     columns = [(n, f[:, 0]) for n, f in zip(header.names, fields, strict=True) if f.shape[1] == 1]
     geometry = from_columns(columns, source.name)
     packed = next((c for n, c in columns if n.lower() in ("rgb", "rgba") and c.dtype.itemsize == 4), None)
@@ -246,67 +234,57 @@ def _read_pcd_header(source: Source) -> _PcdHeader:
     at = 0
     while "DATA" not in values:
         stop = source.data.find(b"\n", at, at + 100_000)
-        if stop < 0:
-            raise source.error("the pcd header has no line DATA: the file is truncated or damaged")
+        source.require(stop >= 0, "the pcd header has no line DATA: the file is truncated or damaged")
         key, *rest = source.data[at:stop].decode("latin-1").split() or ["#"]
         values[key] = rest
         at = stop + 1
     names = values.get("FIELDS") or values.get("COLUMNS") or []
-    kinds, sizes, counts = (values.get(key, ["1"] * len(names)) for key in ("TYPE", "SIZE", "COUNT"))
-    if not names or not len(names) == len(kinds) == len(sizes) == len(counts):
-        raise source.error(
-            f"the pcd header has {len(names)} FIELDS, {len(sizes)} SIZE, {len(kinds)} TYPE and {len(counts)} "
-            "COUNT, expected as many of each"
-        )
-    row = [
-        (f"{i}", f"<{k.lower()}{s}", (int(c),))
-        for i, (k, s, c) in enumerate(zip(kinds, sizes, counts, strict=True))
-    ]
-    if any(kind not in PCD_TYPES or count < 1 for _, kind, (count,) in row):
-        raise source.error("the pcd header has a SIZE, TYPE or COUNT that does not exist")
+    sizes, kinds, counts = (values.get(key, ["1"] * len(names)) for key in ("SIZE", "TYPE", "COUNT"))
+    found = f"{len(names)} FIELDS, {len(sizes)} SIZE, {len(kinds)} TYPE and {len(counts)} COUNT"
+    fits = names and len(names) == len(kinds) == len(sizes) == len(counts)
+    source.require(fits, f"the pcd header has {found}, expected as many of each")
+    fields = zip(kinds, sizes, counts, strict=True)
+    row = [(f"{i}", f"<{k.lower()}{s}", (int(c),)) for i, (k, s, c) in enumerate(fields)]
+    known = all(kind in PCD_TYPES and count >= 1 for _, kind, (count,) in row)
+    source.require(known, "the pcd header has a SIZE, TYPE or COUNT that does not exist")
     area = int((values.get("WIDTH") or ["0"])[0]) * int((values.get("HEIGHT") or ["1"])[0])
     points = int((values.get("POINTS") or [str(area)])[0])
-    if points < 0 or (area and points != area):
-        raise source.error(f"the pcd header claims {points} POINTS, but WIDTH times HEIGHT is {area}")
+    claimed = f"the pcd header claims {points} POINTS, but WIDTH times HEIGHT is {area}"
+    source.require(points >= 0 and area in (0, points), claimed)
     body = (values["DATA"] or ["nothing"])[0].lower()
-    if body not in PCD_BODIES:
-        raise source.error(f"the pcd header says DATA {body[:40]}, expected one of {', '.join(PCD_BODIES)}")
-    return _PcdHeader(tuple(names), np.dtype(row), points, body, at)
+    expected = f"expected one of {', '.join(PCD_BODIES)}"
+    source.require(body in PCD_BODIES, f"the pcd header says DATA {body[:40]}, {expected}")
+    return _PcdHeader(names, np.dtype(row), points, body, at)
 
 
-def _pcd_text(source: Source, header: _PcdHeader) -> list[NDArray[np.generic]]:
+def _pcd_text(source: Source, header: _PcdHeader) -> Arrays:
     lines = source.lines(header.size)
     source.claim(header.points, "points", len(lines))
     table = source.numbers(lines)
-    shapes = [header.row[i] for i in range(len(header.names))]
-    counts = [kind.shape[0] for kind in shapes]
-    if table.shape != (header.points, sum(counts)):
-        raise source.error(
-            f"{len(table)} rows of {table.shape[1]} numbers, the pcd header claims {header.points} rows of "
-            f"{sum(counts)}"
-        )
+    counts = [count for _, count in header.fields]
+    found = f"{len(table)} rows of {table.shape[1]} numbers"
+    claimed = f"the pcd header claims {header.points} rows of {sum(counts)}"
+    source.require(table.shape == (header.points, sum(counts)), f"{found}, {claimed}")
     parts = np.split(table, np.cumsum(counts)[:-1], axis=1)
-    return [part.astype(kind.base) for part, kind in zip(parts, shapes, strict=True)]
+    return [part.astype(kind) for part, (kind, _) in zip(parts, header.fields, strict=True)]
 
 
-def _pcd_binary(source: Source, header: _PcdHeader) -> list[NDArray[np.generic]]:
+def _pcd_binary(source: Source, header: _PcdHeader) -> Arrays:
     source.claim(header.points, "points", len(source.data) - header.size, header.row.itemsize)
     rows = np.frombuffer(source.data, header.row, header.points, header.size)
     return [rows[f"{i}"] for i in range(len(header.names))]
 
 
-def _pcd_compressed(source: Source, header: _PcdHeader) -> list[NDArray[np.generic]]:
+def _pcd_compressed(source: Source, header: _PcdHeader) -> Arrays:
     """All values of the first field, then all of the next: packed with LZF."""
     start = header.size + 8
     source.claim(1, "header of packed points", len(source.data) - header.size, 8)
     packed, size = struct.unpack_from("<II", source.data, header.size)
     source.claim(packed, "packed points", len(source.data) - start, 1)
     source.claim(size, "unpacked points", packed * LZF_RATIO, 1)
-    if size != header.points * header.row.itemsize:
-        raise source.error(
-            f"truncated: the pcd header claims {header.points} points of {header.row.itemsize} bytes, "
-            f"found {size} bytes"
-        )
+    claimed = f"the pcd header claims {header.points} points of {header.row.itemsize} bytes"
+    fits = size == header.points * header.row.itemsize
+    source.require(fits, f"truncated: {claimed}, found {size} bytes")
     try:
         from pypcd4.pypcd4 import PointCloud
     except ImportError as error:
@@ -316,12 +294,14 @@ def _pcd_compressed(source: Source, header: _PcdHeader) -> list[NDArray[np.gener
     head += f"VIEWPOINT 0 0 0 1 0 0 0\nPOINTS {size}\nDATA binary_compressed\n"
     file = io.BytesIO(head.encode() + source.data[header.size : start + packed])
     raw = PointCloud.from_fileobj(io.BufferedReader(file)).pc_data["byte"].tobytes()
-    fields, at = [], 0
-    for i in range(len(header.names)):
-        kind, count = header.row[i].base, header.row[i].shape[0]
+    fields: Arrays = []
+    for kind, count in header.fields:
+        at = sum(field.nbytes for field in fields)
         fields.append(np.frombuffer(raw, kind, header.points * count, at).reshape(-1, count))
-        at += fields[-1].nbytes
     return fields
+
+
+PCD_BODIES = {"ascii": _pcd_text, "binary": _pcd_binary, "binary_compressed": _pcd_compressed}
 
 
 def read_las(source: Source) -> Geometry:
@@ -340,12 +320,10 @@ def read_las(source: Source) -> Geometry:
             if "red" in chunk.point_format.dimension_names:
                 colors.append(np.stack([np.asarray(chunk[c]) for c in ("red", "green", "blue")], axis=1))
     found = sum(map(len, points))
-    if found != count:
-        raise source.error(f"truncated: the las header claims {count} points, found {found}")
+    source.require(found == count, f"truncated: the las header claims {count} points, found {found}")
     geometry = Geometry(np.concatenate(points), name=source.name)
     # Point formats have colours whether or not the scanner took any: all black means none.
-    used = any(c.any() for c in colors)
-    return geometry.paint(np.concatenate(colors)) if used else geometry
+    return geometry.paint(np.concatenate(colors)) if any(c.any() for c in colors) else geometry
 
 
 def _check_las(source: Source) -> int:
@@ -354,13 +332,12 @@ def _check_las(source: Source) -> int:
     source.claim(1, "las header", size, 227)
     minor, (header_size, start, records) = data[25], struct.unpack_from("<HII", data, 94)
     form, row, count = struct.unpack_from("<BHI", data, 104)
-    if data[24] != 1 or not header_size <= start <= size or records * 54 > start or not row:
-        raise source.error(f"damaged las header: points claimed to start at byte {start} of {size}")
+    is_sound = data[24] == 1 and header_size <= start <= size and records * 54 <= start and row
+    source.require(is_sound, f"damaged las header: points claimed to start at byte {start} of {size}")
     if minor >= 4:
         source.claim(1, "las 1.4 header", size, 375)
         count = struct.unpack_from("<Q", data, 247)[0]
-    if not count:
-        raise source.error("the las header claims 0 points, expected points")
+    source.require(count, "the las header claims 0 points, expected points")
     if form & 0xC0:  # compressed
         source.claim(count, "points", (size - start) * LAZ_POINTS_PER_BYTE, 1)
         _check_laz_chunks(source, start, count)
@@ -377,11 +354,10 @@ def _check_laz_chunks(source: Source, start: int, count: int) -> None:
     table = struct.unpack_from("<q", source.data, start)[0]
     if table == -1:  # written by a program that could not seek: the place stands in the last 8 bytes
         table = struct.unpack_from("<q", source.data, size - 8)[0]
-    if not start + 8 <= table <= size - 8:
-        raise source.error(f"truncated: the table of laz chunks is at byte {table}, the file has {size}")
+    place = f"the table of laz chunks is at byte {table}, the file has {size}"
+    source.require(start + 8 <= table <= size - 8, f"truncated: {place}")
     chunks = struct.unpack_from("<I", source.data, table + 4)[0]
-    if chunks > count:
-        raise source.error(f"damaged: {chunks} laz chunks claimed for {count} points")
+    source.require(chunks <= count, f"damaged: {chunks} laz chunks claimed for {count} points")
 
 
 def _check_laz_items(source: Source, at: int, records: int, row: int) -> None:

@@ -40,6 +40,12 @@ class Geometry:
         normals = None if self.normals is None else self.normals @ turn
         return replace(self, points=self.points @ turn + matrix[:3, 3], normals=normals)
 
+    def rows(self, chosen: NDArray[np.generic]) -> Geometry:
+        """Some of its points with their normals and colours, by indices or a mask; faces stay as they are."""
+        normals = None if self.normals is None else self.normals[chosen]
+        colors = None if self.colors is None else self.colors[chosen]
+        return replace(self, points=self.points[chosen], normals=normals, colors=colors)
+
     def warn(self, warning: str) -> Geometry:
         """The geometry with one more warning."""
         return replace(self, warnings=(*self.warnings, warning))

@@ -40,18 +40,16 @@ class _File:
         """Count rows before they are made; raise if the file makes far more than it holds."""
         self.rows += rows
         held = len(self.source.data) + sum({id(b): len(b) for b in self.buffers}.values())
-        if self.rows > max(MOST_ROWS, held):
-            raise self.source.error(f"claims or repeats its arrays to more than {MOST_ROWS} rows")
+        problem = f"claims or repeats its arrays to more than {MOST_ROWS} rows"
+        self.source.require(self.rows <= max(MOST_ROWS, held), problem)
 
 
 def read_gltf(source: Source) -> Geometry:
     """All meshes of the scene as one, or all its points where there is no mesh."""
     tree, binary = _read_tree(source)
-    packed = [e for e in tree.get("extensionsRequired", []) if e in PACKED]
-    if packed:
-        raise source.error(
-            f"the glTF file is packed with {packed[0]}, which is not supported; export it without"
-        )
+    packed = ", ".join(e for e in tree.get("extensionsRequired", []) if e in PACKED)
+    reason = f"packed with {packed}, which is not supported; export it without"
+    source.require(not packed, f"the glTF file is {reason}")
     file = _File(source, tree, _read_buffers(source, tree, binary))
     meshes: dict[int, list[Geometry]] = {}
     parts: list[Geometry] = []
@@ -60,8 +58,11 @@ def read_gltf(source: Source) -> Geometry:
             continue
         index = node["mesh"]
         if index not in meshes:
-            primitives = tree["meshes"][index]["primitives"]
-            meshes[index] = [_read_primitive(file, p) for p in primitives if _has_surface(p)]
+            primitives = tree["meshes"][index]["primitives"]  # lines are left out
+            kinds = (POINTS, TRIANGLES, STRIP, FAN)
+            meshes[index] = [
+                _read_primitive(file, p) for p in primitives if p.get("mode", TRIANGLES) in kinds
+            ]
         file.spend(sum(len(p.points) + (0 if p.faces is None else len(p.faces)) for p in meshes[index]))
         parts += [place(p, matrix) for p in meshes[index]]
     return join_scene(parts, source.name)
@@ -73,8 +74,7 @@ def _read_tree(source: Source) -> tuple[Tree, bytes]:
     if data[:4] == b"glTF":
         source.claim(1, "glb header", len(data), 20)
         version, length = struct.unpack_from("<II", data, 4)
-        if version != 2:
-            raise source.error(f"glb of version {version}, expected 2")
+        source.require(version == 2, f"glb of version {version}, expected 2")
         source.claim(length, "data", len(data), 1)
         chunks, at = {}, 12
         while at + 8 <= length:
@@ -82,11 +82,10 @@ def _read_tree(source: Source) -> tuple[Tree, bytes]:
             source.claim(size, "data in a glb chunk", length - at - 8, 1)
             chunks.setdefault(kind, data[at + 8 : at + 8 + size])
             at += 8 + size
-        if b"JSON" not in chunks:
-            raise source.error("the glb file has no JSON chunk")
+        source.require(b"JSON" in chunks, "the glb file has no JSON chunk")
     tree = json.loads(chunks[b"JSON"])
-    if not isinstance(tree, dict) or "asset" not in tree:
-        raise source.error("not a glTF file: its JSON has no 'asset'")
+    has_asset = isinstance(tree, dict) and "asset" in tree
+    source.require(has_asset, "not a glTF file: its JSON has no 'asset'")
     return tree, chunks.get(b"BIN\0", b"")
 
 
@@ -112,13 +111,12 @@ def _placed_nodes(source: Source, tree: Tree) -> list[tuple[Tree, NDArray[np.flo
     """Every node of the scene with the map from its own coordinates to the scene's."""
     nodes = tree.get("nodes", [])
     children = [c for node in nodes for c in node.get("children", [])]
-    if len(set(children)) < len(children):
-        raise source.error("damaged glTF: a node has two parents")
+    source.require(len(set(children)) == len(children), "damaged glTF: a node has two parents")
     scenes = tree.get("scenes", [])
     own = set(range(len(nodes))) - set(children)
     roots = scenes[tree.get("scene", 0)].get("nodes", []) if scenes else sorted(own)
-    if not set(roots) <= own or len(set(roots)) < len(roots):
-        raise source.error("damaged glTF: a root of the scene has a parent or is named twice")
+    are_roots = set(roots) <= own and len(set(roots)) == len(roots)
+    source.require(are_roots, "damaged glTF: a root of the scene has a parent or is named twice")
     found, queue = [], [(root, np.eye(4)) for root in reversed(roots)]
     while queue:
         index, parent = queue.pop()
@@ -143,11 +141,6 @@ def _local_matrix(node: Tree) -> NDArray[np.float64]:
     return matrix
 
 
-def _has_surface(primitive: Tree) -> bool:
-    """False for lines, which are left out."""
-    return primitive.get("mode", TRIANGLES) in (POINTS, TRIANGLES, STRIP, FAN)
-
-
 def _read_primitive(file: _File, primitive: Tree) -> Geometry:
     attributes = primitive["attributes"]
 
@@ -158,7 +151,7 @@ def _read_primitive(file: _File, primitive: Tree) -> Geometry:
     points, colors = rows("POSITION"), rows("COLOR_0")
     if points is None:
         raise file.source.error("a glTF mesh has no POSITION")
-    faces: Int64[np.ndarray, "f 3"] | None = None
+    faces = None
     mode = primitive.get("mode", TRIANGLES)
     if mode != POINTS:
         index = primitive.get("indices")
@@ -182,13 +175,11 @@ def _read_accessor(file: _File, index: int) -> NDArray[np.generic]:
     """The rows of an accessor; integers marked as normalised become fractions of their largest value."""
     spec = file.tree["accessors"][index]
     kind, width, count = np.dtype(KINDS[spec["componentType"]]), WIDTHS[spec["type"]], spec["count"]
-    if min(count - 1, index) < 0:
-        raise file.source.error("damaged glTF: a count of an accessor is out of range")
-    sparse = spec.get("sparse")
-    if sparse is None and "bufferView" not in spec:
-        raise file.source.error("a glTF accessor has no data")
+    is_sound = min(count - 1, index) >= 0
+    file.source.require(is_sound, "damaged glTF: a count of an accessor is out of range")
+    sparse, has_view = spec.get("sparse"), "bufferView" in spec
+    file.source.require(sparse is not None or has_view, "a glTF accessor has no data")
     file.spend(count)
-    has_view = "bufferView" in spec
     rows = _read_view(file, spec, kind, width, count) if has_view else np.zeros((count, width), kind)
     if sparse is not None:  # rows that replace others
         indices, changed = sparse["indices"], sparse["count"]
@@ -206,11 +197,10 @@ def _read_view(file: _File, spec: Tree, kind: np.dtype[Any], width: int, count: 
     view = file.tree["bufferViews"][spec["bufferView"]]
     buffer, row = file.buffers[view["buffer"]], kind.itemsize * width
     stride, inner, outer = view.get("byteStride", row), spec.get("byteOffset", 0), view.get("byteOffset", 0)
-    if min(count - 1, inner, outer, stride - row) < 0:
-        raise file.source.error("damaged glTF: a count, offset or stride of an accessor is out of range")
+    is_sound = min(count - 1, inner, outer, stride - row) >= 0
+    file.source.require(is_sound, "damaged glTF: a count, offset or stride of an accessor is out of range")
     needed = inner + (count - 1) * stride + row
-    if needed > view["byteLength"] or outer + view["byteLength"] > len(buffer):
-        raise file.source.error(
-            f"truncated: a glTF accessor claims {count} rows, {needed} bytes, more than there are"
-        )
+    fits = needed <= view["byteLength"] and outer + view["byteLength"] <= len(buffer)
+    claimed = f"a glTF accessor claims {count} rows, {needed} bytes"
+    file.source.require(fits, f"truncated: {claimed}, more than there are")
     return np.ndarray((count, width), kind, buffer, inner + outer, (stride, kind.itemsize))

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.io.geometry import Geometry, area_vectors
 
 MIN_POINTS = 4
@@ -61,12 +62,16 @@ class Source:
         """The error to raise, on one line."""
         return InputError(f"{self.path}: {' '.join(problem.split())[:400]}")
 
+    def require(self, is_right: object, problem: str) -> None:
+        """Raise the error unless a condition holds."""
+        if not is_right:
+            raise self.error(problem)
+
     def claim(self, count: int, things: str, found: int, each: int | None = None) -> None:
         """Raise unless ``count`` things of ``each`` bytes (None: one line) fit into what was found."""
-        if not 0 <= count * (1 if each is None else each) <= found:
-            size = "" if each is None else f" of {each} bytes"
-            unit = "lines" if each is None else "bytes"
-            raise self.error(f"truncated: the file claims {count} {things}{size}, found {found} {unit}")
+        size, unit = ("", "lines") if each is None else (f" of {each} bytes", "bytes")
+        fits = 0 <= count * (1 if each is None else each) <= found
+        self.require(fits, f"truncated: the file claims {count} {things}{size}, found {found} {unit}")
 
     def lines(self, start: int = 0) -> Lines:
         """The lines from a byte on, without blank lines and comments."""
@@ -102,19 +107,16 @@ class Source:
             if wrong is not None:
                 raise self.error(f"line {number}: found {wrong.strip()[:40]!r}, expected a number")
             columns = columns or len(tokens)
-            if len(tokens) != columns:
-                raise self.error(
-                    f"line {number}: found {len(tokens)} columns, expected {columns} as in the lines before"
-                )
+            found = f"line {number}: found {len(tokens)} columns"
+            self.require(len(tokens) == columns, f"{found}, expected {columns} as in the lines before")
 
     def find_beside(self, uri: str) -> Path:
         """Another file, which must lie in the same folder or below it."""
         folder = self.path.parent.resolve()
         path = (folder / unquote(uri)).resolve()
-        if "://" in uri or not path.is_relative_to(folder):
-            raise self.error(f"the buffer {uri[:80]!r} lies outside the file's folder: refused")
-        if not path.is_file():
-            raise self.error(f"the buffer {uri[:80]!r} is missing, expected it beside the file")
+        is_inside = "://" not in uri and path.is_relative_to(folder)
+        self.require(is_inside, f"the buffer {uri[:80]!r} lies outside the file's folder: refused")
+        self.require(path.is_file(), f"the buffer {uri[:80]!r} is missing, expected it beside the file")
         return path
 
 
@@ -142,10 +144,9 @@ def open_source(path: Path) -> Source:
 def read_bytes(path: Path) -> bytes:
     """The content of a regular file that fits into memory."""
     status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise InputError(f"{path}: is a folder, expected a file with points or a mesh")
     if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device may never end
-        raise InputError(f"{path}: is not a regular file, expected a file with points or a mesh")
+        what = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise InputError(f"{path}: is {what}, expected a file with points or a mesh")
     if not status.st_size:
         raise InputError(f"{path}: is empty (0 bytes), expected points or a mesh")
     if status.st_size > _memory():
@@ -189,60 +190,42 @@ def guarded(source: Source, kind: str) -> Iterator[None]:
 
 def check(geometry: Geometry) -> Geometry:
     """The geometry without its NaN and infinite rows, told in a warning; raises if no shape is left."""
-    _check_faces(geometry)
+    name = geometry.name
+    if geometry.faces is not None and len(geometry.faces):
+        low, high, n = int(geometry.faces.min()), int(geometry.faces.max()), len(geometry.points)
+        used = f"{name}: a face uses vertex {low if low < 0 else high} (counted from 0)"
+        require(low >= 0 and high < n, f"{used}, expected 0 to {n - 1}: there are {n} vertices")
     geometry = _drop_missing(geometry)
-    name, points, faces = geometry.name, geometry.points, geometry.faces
-    if len(points) < MIN_POINTS and faces is None:
-        raise InputError(
-            f"{name}: only {len(points)} points with finite coordinates, expected {MIN_POINTS} or more"
-        )
+    points, faces = geometry.points, geometry.faces
+    found = f"{name}: only {len(points)} points with finite coordinates"
+    require(faces is not None or len(points) >= MIN_POINTS, f"{found}, expected {MIN_POINTS} or more")
     largest = float(np.abs(points).max(initial=0.0))
-    if largest > LARGEST:
-        raise InputError(f"{name}: coordinates up to {largest:.3g}, expected less than {LARGEST:g}")
-    if faces is not None and not len(faces):
-        raise InputError(f"{name}: no face has three finite corners, expected a mesh with faces")
-    if float(np.ptp(points, axis=0).max()) < SMALLEST:
-        raise InputError(
-            f"{name}: zero extent, all {len(points)} points are equal; expected points of a shape"
-        )
-    if faces is not None and not area_vectors(points, faces).any():
-        raise InputError(f"{name}: the mesh has no area, all {len(faces)} faces are degenerate")
+    require(largest <= LARGEST, f"{name}: coordinates up to {largest:.3g}, expected less than {LARGEST:g}")
+    lost = f"{name}: no face has three finite corners, expected a mesh with faces"
+    require(faces is None or len(faces), lost)
+    found = f"{name}: zero extent, all {len(points)} points are equal"
+    require(np.ptp(points, axis=0).max() >= SMALLEST, f"{found}; expected points of a shape")
+    if faces is not None:
+        flat = f"{name}: the mesh has no area, all {len(faces)} faces are degenerate"
+        require(area_vectors(points, faces).any(), flat)
     return geometry
-
-
-def _check_faces(geometry: Geometry) -> None:
-    if geometry.faces is None or not len(geometry.faces):
-        return
-    low, high, n = int(geometry.faces.min()), int(geometry.faces.max()), len(geometry.points)
-    if low < 0 or high >= n:
-        raise InputError(
-            f"{geometry.name}: a face uses vertex {low if low < 0 else high} (counted from 0), expected 0 to "
-            f"{n - 1}: there are {n} vertices"
-        )
 
 
 def _drop_missing(geometry: Geometry) -> Geometry:
     """The finite rows; where most normals or colours are missing, those go and the points stay."""
-    keep = np.isfinite(geometry.points).all(axis=1)
-    if geometry.normals is not None and _mostly_missing(geometry.normals, keep):
-        geometry = replace(geometry, normals=None).warn("most normals are NaN or infinite: ignored")
-    if geometry.colors is not None and _mostly_missing(geometry.colors, keep):
-        geometry = replace(geometry, colors=None).warn("most colours are NaN or infinite: ignored")
-    for rows in (geometry.normals, geometry.colors):
-        keep = keep if rows is None else keep & np.isfinite(rows).all(axis=1)
+    has_place = keep = np.isfinite(geometry.points).all(axis=1)
+    for key, word in (("normals", "normals"), ("colors", "colours")):
+        rows = getattr(geometry, key)
+        known = has_place if rows is None else np.isfinite(rows).all(axis=1)
+        if 2 * int((known & has_place).sum()) < int(has_place.sum()):
+            without: dict[str, Any] = {key: None}
+            geometry = replace(geometry, **without).warn(f"most {word} are NaN or infinite: ignored")
+        else:
+            keep = keep & known
     if keep.all():
         return geometry
     faces = geometry.faces
     if faces is not None:  # those among the kept rows, renumbered
         faces = (np.cumsum(keep) - 1)[faces[keep[faces].all(axis=1)]]
-    return replace(
-        geometry,
-        points=geometry.points[keep],
-        normals=None if geometry.normals is None else geometry.normals[keep],
-        colors=None if geometry.colors is None else geometry.colors[keep],
-        faces=faces,
-    ).warn(f"{len(keep) - int(keep.sum())} of {len(keep)} rows are NaN or infinite: dropped")
-
-
-def _mostly_missing(rows: Float64[np.ndarray, "n 3"], keep: Bool[np.ndarray, " n"]) -> bool:
-    return 2 * int(np.isfinite(rows[keep]).all(axis=1).sum()) < int(keep.sum())
+    dropped = f"{len(keep) - int(keep.sum())} of {len(keep)} rows are NaN or infinite: dropped"
+    return replace(geometry.rows(keep), faces=faces).warn(dropped)

@@ -30,9 +30,10 @@ STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("att
 OFF_MAGIC = re.compile(rb"(C?)(N?)OFF(?=[\s\d#])")
 
 Indices = Int64[np.ndarray, " _"]
+Faces = Int64[np.ndarray, "f 3"]
 
 
-def triangulate(corners: Indices, lengths: Indices) -> Int64[np.ndarray, "f 3"]:
+def triangulate(corners: Indices, lengths: Indices) -> Faces:
     """Fans of triangles around the first corner of each polygon, in the order of the polygons."""
     triangles = np.maximum(lengths - 2, 0)
     first = np.repeat(np.cumsum(lengths) - lengths, triangles)
@@ -57,11 +58,9 @@ def _read_polygons(source: Source, lines: Lines, skip: int = 0) -> tuple[Indices
     room = widths - skip - 1
     lengths = np.where(room < 0, -1, flat[np.minimum(starts, len(flat) - 1)])
     wrong = ~((lengths >= 0) & (lengths <= room) & (lengths == np.floor(lengths)))
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise source.error(
-            f"line {lines.numbers[i]}: a face of {lengths[i]:g} corners, found {max(room[i], 0)} numbers"
-        )
+    i = int(np.argmax(wrong))
+    found = f"a face of {lengths[i]:g} corners, found {max(room[i], 0)} numbers"
+    source.require(not wrong.any(), f"line {lines.numbers[i]}: {found}")
     lengths = lengths.astype(np.int64)
     numbers = flat[np.repeat(starts + 1, lengths) + _count_up(lengths)]
     corners = numbers.astype(np.int64)
@@ -95,7 +94,7 @@ def read_ply(source: Source) -> Geometry:
     order, elements, at = _read_ply_header(source)
     body = Lines([], []) if order else source.lines(at)
     geometry: Geometry | None = None
-    faces: Int64[np.ndarray, "f 3"] | None = None
+    faces: Faces | None = None
     for element in elements:
         if order:
             rows, at = _ply_binary(source, order, element, at)
@@ -103,8 +102,7 @@ def read_ply(source: Source) -> Geometry:
             source.claim(element.count, f"rows of element '{element.name}'", len(body))
             rows, body = _ply_text(source, element, body.part(0, element.count)), body.part(element.count)
         if element.name == "vertex":
-            if not element.count:
-                raise source.error("the ply file has 0 vertices, expected points or a mesh")
+            source.require(element.count, "the ply file has 0 vertices, expected points or a mesh")
             columns = [(p.name, values) for p, values, lengths in rows if lengths is None]
             geometry = from_columns(columns, source.name)
         elif element.name == "face" and element.count:
@@ -137,9 +135,8 @@ def _read_ply_header(source: Source) -> tuple[str, list[_Element], int]:
             case ["ply" | "comment" | "obj_info", *_] | []:
                 continue
             case _:
-                raise source.error(
-                    f"line {number}: found {line[:40]!r} in the ply header, expected a property"
-                )
+                found = f"line {number}: found {line[:40]!r} in the ply header"
+                raise source.error(f"{found}, expected a property")
     if order is None:
         raise source.error(f"the ply header has no line 'format' with one of {', '.join(PLY_ORDERS)}")
     return order, elements, end.end()
@@ -153,11 +150,10 @@ def _ply_text(source: Source, element: _Element, lines: Lines) -> Rows:
     if first_list is not None:
         return [(element.properties[first_list], *_read_polygons(source, lines, skip=first_list))]
     table = source.numbers(lines)
-    if table.shape != (element.count, len(element.properties)):
-        raise source.error(
-            f"element '{element.name}' has {len(table)} rows of {table.shape[1]} numbers, the header claims "
-            f"{element.count} rows of {len(element.properties)}"
-        )
+    width = len(element.properties)
+    found = f"element '{element.name}' has {len(table)} rows of {table.shape[1]} numbers"
+    claimed = f"the header claims {element.count} rows of {width}"
+    source.require(table.shape == (element.count, width), f"{found}, {claimed}")
     return [(p, table[:, i].astype(p.kind), None) for i, p in enumerate(element.properties)]
 
 
@@ -209,10 +205,8 @@ def _ply_one_by_one(source: Source, order: str, element: _Element, at: int) -> t
             count = head.unpack_from(source.data, at)[0] if 0 < head.size <= end - at else 1
             at += head.size
             if count < 0 or at + count * kind.itemsize > end:
-                raise source.error(
-                    f"truncated or damaged in row {row} of element '{element.name}': {count} items claimed, "
-                    f"found {max(end - at, 0)} bytes"
-                )
+                where = f"truncated or damaged in row {row} of element '{element.name}'"
+                raise source.error(f"{where}: {count} items claimed, found {max(end - at, 0)} bytes")
             values.append(np.frombuffer(source.data, kind, count, at))
             at += count * kind.itemsize
     rows: Rows = []
@@ -222,7 +216,7 @@ def _ply_one_by_one(source: Source, order: str, element: _Element, at: int) -> t
     return rows, at
 
 
-def _ply_faces(source: Source, rows: Rows) -> Int64[np.ndarray, "f 3"]:
+def _ply_faces(source: Source, rows: Rows) -> Faces:
     for p, values, lengths in rows:
         if p.name in PLY_INDICES and lengths is not None and p.kind[0] in "iu":
             return triangulate(values.astype(np.int64), lengths)
@@ -236,8 +230,8 @@ def read_obj(source: Source) -> Geometry:
     """
     lines = _obj_lines(source)
     vertices = _obj_numbers(source, lines["v"], (3, 4, 6, 7))
-    if not len(vertices):
-        raise source.error("the obj file has no vertices (lines 'v x y z'), expected points or a mesh")
+    found = "the obj file has no vertices (lines 'v x y z')"
+    source.require(len(vertices), f"{found}, expected points or a mesh")
     geometry = Geometry(np.ascontiguousarray(vertices[:, :3]), name=source.name)
     if vertices.shape[1] >= 6:
         geometry = geometry.paint(vertices[:, 3:6])
@@ -271,9 +265,8 @@ def _obj_numbers(source: Source, lines: Lines, widths: tuple[int, ...]) -> Float
     table = source.numbers(lines)
     if len(lines) and table.shape[1] not in widths:
         flat = "two dimensions only: " if table.shape[1] == 2 else ""
-        raise source.error(
-            f"{flat}line {lines.numbers[0]}: found {table.shape[1]} numbers, expected {widths[0]}"
-        )
+        found = f"line {lines.numbers[0]}: found {table.shape[1]} numbers"
+        raise source.error(f"{flat}{found}, expected {widths[0]}")
     return table
 
 
@@ -282,10 +275,8 @@ def _obj_corners(source: Source, lines: Lines) -> tuple[Indices, Indices, Indice
     rows = [row.partition(b"#")[0] for row in lines.rows]
     for row, number in zip(rows, lines.numbers, strict=True):
         if not OBJ_FACE.fullmatch(row):
-            found = (b"f " + row[:40]).decode("latin-1")
-            raise source.error(
-                f"line {number}: found {found!r}, expected three or more vertices, such as f 1 2 3, from 1 on"
-            )
+            found = f"line {number}: found {(b'f ' + row[:40]).decode('latin-1')!r}"
+            raise source.error(f"{found}, expected three or more vertices, such as f 1 2 3, from 1 on")
     text = b" ".join(rows)
     vertex = np.fromstring(re.sub(rb"/\S*", b"", text), dtype=np.int64, sep=" ")
     normal = np.zeros_like(vertex)
@@ -304,10 +295,9 @@ def _one_normal_each(
     vertex: Indices, normal: Indices, normals: Float64[np.ndarray, "m _"], n: int
 ) -> Float64[np.ndarray, "n 3"] | None:
     """The normal of every vertex, if every vertex has one and always the same."""
-    if not len(normals) or normal.min() < 0 or normal.max() >= len(normals):
-        return None
-    if vertex.min() < 0 or vertex.max() >= n:
-        return None  # told later, when faces are checked
+    numbered = ((normal, len(normals)), (vertex, n))
+    if not all(count and index.min() >= 0 and index.max() < count for index, count in numbered):
+        return None  # wrong vertices are told later, when faces are checked
     chosen = np.full(n, -1)
     chosen[vertex] = normal
     if (chosen < 0).any() or not np.array_equal(normals[chosen[vertex]], normals[normal]):
@@ -324,14 +314,12 @@ def read_stl(source: Source) -> Geometry:
     """The mesh of an stl file; corners at exactly the same place become one vertex."""
     text = source.data.lstrip()[:5].lower() == b"solid" and not is_binary_stl(source.data)
     corners = _stl_text(source) if text else _stl_binary(source)
-    if not len(corners):
-        raise source.error("the stl file has no faces, expected a mesh")
+    source.require(len(corners), "the stl file has no faces, expected a mesh")
     order = np.lexsort(corners.T)
     is_new = np.ones(len(corners), dtype=bool)
     is_new[1:] = (corners[order[1:]] != corners[order[:-1]]).any(axis=1)
     first = order[is_new]  # the sort is stable: the first corner at each place
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))  # in the order of the file
+    rank = np.argsort(np.argsort(first))  # in the order of the file
     vertex = np.empty(len(corners), dtype=np.int64)
     vertex[order] = rank[np.cumsum(is_new) - 1]
     return Geometry(corners[np.sort(first)], faces=vertex.reshape(-1, 3), name=source.name)
@@ -347,13 +335,11 @@ def _stl_binary(source: Source) -> Float64[np.ndarray, "n 3"]:
 def _stl_text(source: Source) -> Float64[np.ndarray, "n 3"]:
     lines = source.data.lower().splitlines()
     at = [i for i, line in enumerate(lines) if line.lstrip().startswith(b"vertex")]
-    if len(at) % 3 or not any(line.lstrip().startswith(b"endsolid") for line in reversed(lines)):
-        raise source.error(
-            f"truncated: {len(at)} corners of triangles, expected three for each and 'endsolid'"
-        )
+    is_whole = len(at) % 3 == 0 and any(line.lstrip().startswith(b"endsolid") for line in reversed(lines))
+    found = f"truncated: {len(at)} corners of triangles"
+    source.require(is_whole, f"{found}, expected three for each and 'endsolid'")
     table = source.numbers(Lines([lines[i].split(b"vertex", 1)[1] for i in at], [i + 1 for i in at]))
-    if len(at) and table.shape != (len(at), 3):
-        raise source.error(f"corners of {table.shape[1]} coordinates, expected 3")
+    source.require(not at or table.shape[1] == 3, f"corners of {table.shape[1]} coordinates, expected 3")
     return table.reshape(-1, 3)
 
 
@@ -367,15 +353,14 @@ def read_off(source: Source) -> Geometry:
     rest = lines.rows[0].lstrip()[magic.end() :]
     lines = Lines([rest, *lines.rows[1:]], lines.numbers) if rest.strip() else lines.part(1)
     counts = lines.rows[0].split()[:2] if len(lines) else []
-    if len(counts) < 2 or not all(c.isdigit() for c in counts):
-        raise source.error("no line with the numbers of vertices and faces after OFF")
+    is_known = len(counts) == 2 and all(c.isdigit() for c in counts)
+    source.require(is_known, "no line with the numbers of vertices and faces after OFF")
     vertices, faces = (int(c[:18]) for c in counts)
     source.claim(vertices + faces, "vertices and faces", len(lines) - 1)
     table = source.numbers(lines.part(1, 1 + vertices))
     colored, with_normals = bool(magic[1]), bool(magic[2])
     needed = 3 + 3 * with_normals + 3 * colored
-    if table.shape[1] < needed:
-        raise source.error(f"vertices of {table.shape[1]} numbers, expected {needed}")
+    source.require(table.shape[1] >= needed, f"vertices of {table.shape[1]} numbers, expected {needed}")
     geometry = Geometry(np.ascontiguousarray(table[:, :3]), name=source.name)
     if with_normals:
         geometry = replace(geometry, normals=np.ascontiguousarray(table[:, 3:6]))

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.files import whole_file
 from bitr.io.geometry import Columns, Geometry, join
 from bitr.io.read import READERS
@@ -38,8 +38,7 @@ def write_scene(path: str | os.PathLike[str], parts: Mapping[str, Geometry], *, 
 
     Parts without colours get one each. Faces and normals are kept where all parts have them.
     """
-    if not parts:
-        raise InputError(f"{path}: no parts to write, expected one or more")
+    require(parts, f"{path}: no parts to write, expected one or more")
     colored = dict(parts)
     for i, (name, part) in enumerate(parts.items()):
         if part.colors is None:
@@ -49,19 +48,17 @@ def write_scene(path: str | os.PathLike[str], parts: Mapping[str, Geometry], *, 
 
 
 def _write(target: Path, parts: Mapping[str, Geometry], force: bool) -> None:
-    writer = WRITERS.get(target.suffix.lower())
-    if writer is None:
-        kind = target.suffix or "a file without a suffix"
-        raise InputError(f"{target}: cannot write {kind}, expected one of {' '.join(SUFFIXES.write)}")
+    suffix, kind = target.suffix.lower(), target.suffix or "a file without a suffix"
+    expected = f"expected one of {' '.join(SUFFIXES.write)}"
+    require(suffix in SUFFIXES.write, f"{target}: cannot write {kind}, {expected}")
     try:
         with whole_file(target, force=force) as temporary, open(temporary, "wb") as file:
-            writer(file, parts)
+            if suffix in SCENES:
+                SCENES[suffix](file, parts)
+            else:
+                WRITERS[suffix](file, join(list(parts.values()), "scene"))
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from error
-
-
-def _join(parts: Mapping[str, Geometry]) -> Geometry:
-    return join(list(parts.values()), "scene")
 
 
 def _name_columns(geometry: Geometry, normals: str, colors: str) -> list[tuple[str, NDArray[np.generic]]]:
@@ -85,8 +82,7 @@ def _to_bytes(colors: NDArray[Any]) -> NDArray[np.uint8]:
     return np.rint(np.clip(colors, 0, 1) * 255).astype(np.uint8)
 
 
-def _write_ply(file: BinaryIO, parts: Mapping[str, Geometry]) -> None:
-    geometry = _join(parts)
+def _write_ply(file: BinaryIO, geometry: Geometry) -> None:
     columns = _name_columns(geometry, "nx ny nz", "red green blue")
     columns = [(name, _to_bytes(c) if name in ("red", "green", "blue") else c) for name, c in columns]
     header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(geometry.points)}"]
@@ -101,8 +97,7 @@ def _write_ply(file: BinaryIO, parts: Mapping[str, Geometry]) -> None:
         file.write(faces.tobytes())
 
 
-def _write_pcd(file: BinaryIO, parts: Mapping[str, Geometry]) -> None:
-    geometry = _join(parts)
+def _write_pcd(file: BinaryIO, geometry: Geometry) -> None:
     # Most programs know float32 only; doubles are written where that would lose something.
     with np.errstate(over="ignore"):
         exact = np.array_equal(geometry.points, geometry.points.astype(np.float32))
@@ -128,8 +123,8 @@ def _write_pcd(file: BinaryIO, parts: Mapping[str, Geometry]) -> None:
     file.write(_pack(columns))
 
 
-def _write_xyz(file: BinaryIO, parts: Mapping[str, Geometry]) -> None:
-    columns = _name_columns(_join(parts), "nx ny nz", "r g b")
+def _write_xyz(file: BinaryIO, geometry: Geometry) -> None:
+    columns = _name_columns(geometry, "nx ny nz", "r g b")
     if len(columns) > 3:
         file.write(f"# {' '.join(name for name, _ in columns)}\n".encode())
     table = np.stack([column for _, column in columns], axis=1)
@@ -143,13 +138,12 @@ def _write_lines(file: BinaryIO, line: str, table: NDArray[np.generic]) -> None:
         file.write(((line + "\n") * len(rows) % tuple(rows.ravel().tolist())).encode())
 
 
-def _write_npy(file: BinaryIO, parts: Mapping[str, Geometry]) -> None:
-    columns = _name_columns(_join(parts), "nx ny nz", "r g b")
+def _write_npy(file: BinaryIO, geometry: Geometry) -> None:
+    columns = _name_columns(geometry, "nx ny nz", "r g b")
     np.save(file, np.stack([column for _, column in columns], axis=1), allow_pickle=False)
 
 
-def _write_npz(file: BinaryIO, parts: Mapping[str, Geometry]) -> None:
-    geometry = _join(parts)
+def _write_npz(file: BinaryIO, geometry: Geometry) -> None:
     arrays = {key: getattr(geometry, key) for key in ("points", "normals", "colors", "faces")}
     np.savez(file, **{key: array for key, array in arrays.items() if array is not None})
 
@@ -224,14 +218,17 @@ class Suffixes(NamedTuple):
     write: tuple[str, ...]
 
 
-WRITERS: dict[str, Callable[[BinaryIO, Mapping[str, Geometry]], None]] = {
+WRITERS: dict[str, Callable[[BinaryIO, Geometry], None]] = {
     ".ply": _write_ply,
     ".pcd": _write_pcd,
     ".npz": _write_npz,
     ".npy": _write_npy,
     ".xyz": _write_xyz,
+}
+SCENES: dict[str, Callable[[BinaryIO, Mapping[str, Geometry]], None]] = {
     ".obj": _write_obj,
     ".glb": _write_glb,
 }
-SUFFIXES = Suffixes(tuple(READERS), tuple(WRITERS))
+"""Formats that keep the parts of a scene apart."""
+SUFFIXES = Suffixes(tuple(READERS), (*WRITERS, *SCENES))
 """Suffixes of the files that can be read and written."""

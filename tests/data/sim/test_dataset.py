@@ -8,9 +8,8 @@ from scipy.spatial import cKDTree
 from bitr.data import dataset, info
 from bitr.data.poses import turn_about
 from bitr.data.sim import scene_of, sim_pairs, success
-from bitr.data.sim.dataset import read_demonstration
 from bitr.data.sim.objects import load_scan, scanned_body
-from bitr.data.sim.scenes import SceneKey
+from bitr.data.sim.scenes import read_demonstration
 from bitr.data.storage import SPLITS, frozen_splits
 from bitr.errors import InputError
 
@@ -56,7 +55,7 @@ def test_a_damaged_stored_file_is_made_again(tmp_path, monkeypatch):
     pytest.importorskip("pybullet")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     pair = sim_pairs("bowl-placing", "val", n=1)[0]  # n: type checking looks at any one item of a sequence
-    files = sorted(tmp_path.rglob("*.npz"))
+    files = sorted(tmp_path.rglob("*.arrays"))
     assert len(files) == 2  # the scene and the clouds
     for damage in (b"", b"no zip file", files[0].read_bytes()[:100]):
         for path in files:
@@ -89,11 +88,6 @@ def test_a_bowl_works_however_it_is_turned_about_its_axis_and_a_mug_has_none():
         success(pair.id, pair.ref_from_src @ turn_about(pair.axis, angle)).succeeded for angle in (1.1, 4.4)
     )
     assert sim_pairs("mug-hanging", "test")[0].axis is None
-
-
-def test_a_key_survives_its_id():
-    for key in (SceneKey("mug-hanging", "val", 7, 12), SceneKey("bowl-placing", "test", 0, 3, True)):
-        assert SceneKey.of(key.id) == key
 
 
 def test_a_wrong_split_is_refused():

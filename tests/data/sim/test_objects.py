@@ -16,7 +16,7 @@ from bitr.data.sim.objects import (
 from bitr.io import Geometry
 
 THICKEST_PEG = 0.0055
-MAKERS = (random_mug, random_bowl, random_plate, lambda name, rng: random_hanger(name, rng).body)
+MAKERS = (random_mug, random_bowl, random_plate, lambda name, rng: random_hanger(name, rng)[0])
 
 
 def mesh_of(surface):
@@ -64,7 +64,7 @@ def test_what_has_no_handle_has_no_hole(make):
 def test_the_peg_to_hang_on_is_the_highest_and_goes_up_and_out():
     counts = set()
     for seed in range(30):
-        pegs = random_hanger("hanger", np.random.default_rng(seed)).pegs
+        _, pegs = random_hanger("hanger", np.random.default_rng(seed))
         counts.add(len(pegs))
         assert pegs[0].base[2] == max(peg.base[2] for peg in pegs)
         assert all(0.2 < peg.direction[2] < 0.6 for peg in pegs)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64
 from bitr.data.generated.fracture import FIRST, WHOLE, Fracture, ShapeCache, cache_folder, unbroken
 from bitr.data.generated.kernel import random_direction
 from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import Vector
+from bitr.data.poses import Points, Vector
 from bitr.data.registry import DatasetInfo
 from bitr.data.storage import SPLITS, find_below
 from bitr.data.transforms import (
@@ -191,10 +191,7 @@ DRAW: dict[str, Callable[[Fracture, ShapesConfig, np.random.Generator], Sides]] 
 
 
 def _overlapping_directions(
-    points: Float64[np.ndarray, "n 3"],
-    keep: Float64[np.ndarray, " 2"],
-    least: float,
-    rng: np.random.Generator,
+    points: Points, keep: Float64[np.ndarray, " 2"], least: float, rng: np.random.Generator
 ) -> tuple[Vector, Vector]:
     """Directions of two crops that share at least a part ``least`` of the smaller one."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int16, Int32, Int64
 from scipy.spatial import cKDTree
 
-from bitr.data.generated.kernel import Fractal, Solid, frame_about, solid, vertices_of
+from bitr.data.generated.kernel import Fractal, Solid, frame_about, solid, two_triangles, vertices_of
 from bitr.data.generated.solids import random_solid
 from bitr.data.storage import cache_home, load_or_make, recipe_key
 from bitr.errors import InputError
@@ -305,8 +305,7 @@ def _random_relief(rng: np.random.Generator, radius: float) -> Height:
 def _solid_below(sheet: Float64[np.ndarray, "n 3"], side: int, bottom: float) -> Solid:
     """The solid from a square sheet of side × side corners down to a point far below its middle."""
     at = np.arange(side * side).reshape(side, side)
-    a, b, c, d = at[:-1, :-1], at[1:, :-1], at[1:, 1:], at[:-1, 1:]
-    top = np.concatenate([np.stack([a, b, c], -1), np.stack([a, c, d], -1)]).reshape(-1, 3)
+    top = two_triangles(at[:-1, :-1], at[1:, :-1], at[1:, 1:], at[:-1, 1:])
     rim = np.concatenate([at[:-1, 0], at[-1, :-1], at[:0:-1, -1], at[0, :0:-1]])
     sides = np.stack([np.full(len(rim), side * side), np.roll(rim, -1), rim], -1)
     return solid(np.concatenate([sheet, [[0.0, 0.0, bottom]]]), np.concatenate([top, sides]))

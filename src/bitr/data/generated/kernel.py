@@ -1,7 +1,7 @@
 """Solids from arrays, by manifold3d, which does the exact geometry: unions, differences, level sets.
 
 Here are the tools that the families of solids share: closed surfaces, rings along a curve, implicit surfaces,
-superquadrics, fractal fields and random directions.
+fractal fields and random directions.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from bitr.data.poses import Vector, random_pose
+from bitr.data.poses import Points, Vector, random_pose
 from bitr.errors import InputError
 
 Solid = Any
 """A ``manifold3d.Manifold``, closed and without boundary; a + b is the union, a - b the difference."""
 Field = Callable[[np.ndarray], np.ndarray]
 """(n, 3) points → (n,) signed distances, positive inside."""
+Faces = Int64[np.ndarray, "f 3"]
+Grid = Int64[np.ndarray, "_ _"]
+Section = Float64[np.ndarray, "s 2"]
+"""A closed curve in the plane."""
 
 CELL = 0.11
 """Cell of the grid on which fields are evaluated, and length of the edges of the faces."""
 REACH = 1.45
 """Half the width of the grid; fields must be outside, below 0, at its border."""
-BALL_SEGMENTS = 56
-"""Corners around the ball from which superquadrics are made."""
 WAVES = 7
 """Plane waves in an octave of a fractal field: enough that no direction stands out."""
 
@@ -43,22 +45,17 @@ def kernel() -> Any:
         ) from error
 
 
-def solid(vertices: Float64[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"]) -> Solid:
+def solid(vertices: Points, faces: Faces) -> Solid:
     """The solid inside a closed surface whose faces turn counter-clockwise, seen from outside."""
     module = kernel()
-    mesh = module.Mesh64(
-        vert_properties=np.ascontiguousarray(vertices),
-        tri_verts=np.ascontiguousarray(faces.astype(np.uint64)),
-    )
-    made = module.Manifold(mesh)
+    corners = np.ascontiguousarray(faces.astype(np.uint64))
+    made = module.Manifold(module.Mesh64(np.ascontiguousarray(vertices), corners))
     if made.status() != module.Error.NoError or made.volume() <= 0:
         raise ValueError(f"{len(faces)} faces bound no solid: {made.status()}, volume {made.volume():.3g}")
     return made
 
 
-def solid_of_mesh(
-    vertices: Float64[np.ndarray, "v 3"], faces: Int64[np.ndarray, "f 3"], least: float
-) -> Solid | None:
+def solid_of_mesh(vertices: Points, faces: Faces, least: float) -> Solid | None:
     """The solid inside a mesh of any origin: its overlapping shells united, its loose bits dropped.
 
     None if its faces bound no solid, or if less than a share ``least`` of the volume is connected.
@@ -73,12 +70,12 @@ def solid_of_mesh(
     return None
 
 
-def vertices_of(given: Solid) -> Float64[np.ndarray, "v 3"]:
+def vertices_of(given: Solid) -> Points:
     """The corners of the surface."""
     return np.array(given.to_mesh64().vert_properties[:, :3])
 
 
-def with_vertices(given: Solid, vertices: Float64[np.ndarray, "v 3"]) -> Solid:
+def with_vertices(given: Solid, vertices: Points) -> Solid:
     """The same faces with other corners, one for each of ``vertices_of``."""
     return solid(vertices, given.to_mesh64().tri_verts.astype(np.int64))
 
@@ -126,19 +123,23 @@ def from_rings(rings: Float64[np.ndarray, "m s 3"]) -> Solid:
     """
     m, s, _ = rings.shape
     at = np.arange(m * s).reshape(m, s)
-    a, b = at[:-1], np.roll(at, -1, axis=1)[:-1]
-    c, d = at[1:], np.roll(at, -1, axis=1)[1:]
-    sides = np.concatenate([np.stack([a, b, d], -1), np.stack([a, d, c], -1)]).reshape(-1, 3)
-    first, last = np.full(s, m * s), np.full(s, m * s + 1)
-    bottom = np.stack([first, np.roll(at[0], -1), at[0]], -1)
-    top = np.stack([last, at[-1], np.roll(at[-1], -1)], -1)
+    following = np.roll(at, -1, axis=1)
+    first, last = np.full(s, m * s), np.full(s, m * s + 1)  # the middles of both ends
+    faces = [
+        two_triangles(at[:-1], following[:-1], following[1:], at[1:]),
+        np.stack([first, following[0], at[0]], -1),
+        np.stack([last, at[-1], following[-1]], -1),
+    ]
     ends = np.stack([rings[0].mean(0), rings[-1].mean(0)])
-    return solid(np.concatenate([rings.reshape(-1, 3), ends]), np.concatenate([sides, bottom, top]))
+    return solid(np.concatenate([rings.reshape(-1, 3), ends]), np.concatenate(faces))
 
 
-def revolve(
-    radius: Float64[np.ndarray, " m"], height: Float64[np.ndarray, " m"], section: Float64[np.ndarray, "s 2"]
-) -> Solid:
+def two_triangles(a: Grid, b: Grid, c: Grid, d: Grid) -> Faces:
+    """The faces of quadrangles, given by their corners in turn."""
+    return np.concatenate([np.stack([a, b, c], -1), np.stack([a, c, d], -1)]).reshape(-1, 3)
+
+
+def revolve(radius: Float64[np.ndarray, " m"], height: Float64[np.ndarray, " m"], section: Section) -> Solid:
     """A body around the z axis: the section, scaled by the radius, at each height."""
     flat = radius[:, None, None] * section
     up = np.broadcast_to(height[:, None, None], (*flat.shape[:2], 1))
@@ -146,10 +147,7 @@ def revolve(
 
 
 def sweep_section(
-    path: Float64[np.ndarray, "m 3"],
-    radius: Float64[np.ndarray, " m"],
-    section: Float64[np.ndarray, "s 2"],
-    twist: float = 0.0,
+    path: Points, radius: Float64[np.ndarray, " n"], section: Section, twist: float = 0.0
 ) -> Solid:
     """A tube along a path: the section across it, scaled, and turned by up to ``twist`` radians."""
     along = np.gradient(path, axis=0)
@@ -160,16 +158,13 @@ def sweep_section(
         across[i] = across[i - 1] - (across[i - 1] @ along[i]) * along[i]
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     third = np.cross(along, across)
-    angle = np.linspace(0, twist, len(path))[:, None]
-    u = section[:, 0] * np.cos(angle) - section[:, 1] * np.sin(angle)
-    v = section[:, 0] * np.sin(angle) + section[:, 1] * np.cos(angle)
+    angle, (x, y) = np.linspace(0, twist, len(path))[:, None], section.T
+    u, v = x * np.cos(angle) - y * np.sin(angle), x * np.sin(angle) + y * np.cos(angle)
     flat = u[..., None] * across[:, None] + v[..., None] * third[:, None]
     return from_rings(path[:, None] + radius[:, None, None] * flat)
 
 
-def random_section(
-    rng: np.random.Generator, points: int, *, plain: float = 0.5, squash: float = 0.0
-) -> Float64[np.ndarray, "s 2"]:
+def random_section(rng: np.random.Generator, points: int, *, plain: float, squash: float = 0.0) -> Section:
     """A closed curve of size about 1: round with probability ``plain``, else lobed or a rounded polygon."""
     angle = 2 * np.pi * np.arange(points) / points
     radius = np.ones(points)
@@ -180,8 +175,7 @@ def random_section(
             radius += rng.uniform(0.05, 0.6 / corners) * np.cos(corners * angle + turn)
         else:
             within = (angle + turn) % (2 * np.pi / corners) - np.pi / corners
-            polygon = np.cos(np.pi / corners) / np.cos(within)
-            radius = polygon ** rng.uniform(0.5, 1.0)
+            radius = (np.cos(np.pi / corners) / np.cos(within)) ** rng.uniform(0.5, 1.0)
     width = 1 - squash * rng.random()
     return np.stack([radius * np.cos(angle), width * radius * np.sin(angle)], -1)
 
@@ -192,9 +186,8 @@ def random_section(
 def level_set(field: Field) -> Solid:
     """The solid on which a field is positive."""
     grid = _grid()
-    level = field(grid)
     outside = np.abs(grid).max(axis=1) > REACH - CELL
-    values = iter(np.where(outside, -1.0, level).tolist())
+    values = iter(np.where(outside, -1.0, field(grid)).tolist())
     made = kernel().Manifold.level_set(lambda *_: next(values), [-REACH] * 3 + [REACH] * 3, CELL)
     if next(values, None) is not None:
         raise RuntimeError("manifold3d asked for other points than on its first visit of the grid")
@@ -202,53 +195,16 @@ def level_set(field: Field) -> Solid:
 
 
 @lru_cache(maxsize=1)
-def _grid() -> Float64[np.ndarray, "n 3"]:
+def _grid() -> Points:
     """The points that ``Manifold.level_set`` visits, in its order: evaluated all at once, not one by one."""
-    points: list[tuple[float, float, float]] = []
+    points: list[tuple[float, ...]] = []
 
-    def visit(x: float, y: float, z: float) -> float:
-        points.append((x, y, z))
+    def visit(*point: float) -> float:
+        points.append(point)
         return -1.0
 
     kernel().Manifold.level_set(visit, [-REACH] * 3 + [REACH] * 3, CELL)
     return np.array(points)
-
-
-# superquadrics: from boxes over balls to stars, tapered and bent
-
-
-def superquadric(rng: np.random.Generator) -> Solid:
-    """|x/a|, |y/b|, |z/c| with two random exponents, tapered along z and bent about y."""
-    ball = kernel().Manifold.sphere(1.0, BALL_SEGMENTS)
-    direction = vertices_of(ball)
-    size, (e1, e2) = rng.uniform(0.35, 1.0, 3), rng.choice([0.15, 0.4, 0.7, 1.0, 1.4], 2)
-    points = direction * _superquadric_radius(direction, size, float(e1), float(e2))[:, None]
-    up = points[:, 2:] / size[2]
-    taper = 1 + rng.uniform(-0.55, 0.55, 2) * up
-    x, y, z = points[:, :1] * taper[:, :1], points[:, 1:2] * taper[:, 1:], points[:, 2:]
-    return with_vertices(ball, _bend(np.concatenate([x, y, z], axis=1), rng.uniform(-1.0, 1.0)))
-
-
-def _superquadric_radius(
-    direction: Float64[np.ndarray, "v 3"], size: Vector, e1: float, e2: float
-) -> Float64[np.ndarray, " v"]:
-    """Distance of the surface from the centre in each direction."""
-    x, y, z = np.maximum(np.abs(direction / size), 1e-12).T
-    level = (x ** (2 / e2) + y ** (2 / e2)) ** (e2 / e1) + z ** (2 / e1)
-    return level ** (-e1 / 2)
-
-
-def _bend(points: Float64[np.ndarray, "v 3"], angle: float) -> Float64[np.ndarray, "v 3"]:
-    """Bend the z axis to an arc that turns by ``angle`` per unit of length, towards x.
-
-    Points at the centre of the arc or beyond would fold over: the angle is cut to what the width allows.
-    """
-    angle = float(np.clip(angle, -0.8 / np.abs(points[:, 0]).max(), 0.8 / np.abs(points[:, 0]).max()))
-    if abs(angle) < 1e-3:
-        return points
-    x, y, z = points.T
-    arm = 1 / angle - x
-    return np.stack([1 / angle - arm * np.cos(angle * z), y, arm * np.sin(angle * z)], axis=1)
 
 
 # fractal fields: sums of plane waves whose lengths halve from octave to octave

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64
 from scipy.interpolate import PchipInterpolator
 
 from bitr.data.generated.kernel import (
@@ -20,12 +20,13 @@ from bitr.data.generated.kernel import (
     random_rotation,
     random_section,
     revolve,
-    superquadric,
     sweep_section,
     union,
     vertices_of,
     with_vertices,
 )
+from bitr.data.poses import Points, Vector
+from bitr.settings import from_mapping, read_toml
 
 EDGE = 0.1
 """Longest edge of a face, before the detail is added, where the largest radius is 1."""
@@ -35,11 +36,14 @@ AROUND, LEVELS = 48, 26
 """Corners around a vessel, and rings from its foot to its rim."""
 STEPS = 60
 """Rings along a sweep."""
+BALL_SEGMENTS = 56
+"""Corners around the ball from which superquadrics are made."""
 
 Range = tuple[float, float]
+Rng = np.random.Generator
 
 
-def random_solid(rng: np.random.Generator) -> tuple[str, Solid]:
+def random_solid(rng: Rng) -> tuple[str, Solid]:
     """Name of a family, and a connected solid of it that fits the unit ball around the mean of its corners.
 
     All carry detail, so that none is exactly symmetric and a pose is determined.
@@ -51,7 +55,7 @@ def random_solid(rng: np.random.Generator) -> tuple[str, Solid]:
     return family, _to_unit_size(with_vertices(fine, add_detail(vertices_of(fine), rng)))
 
 
-def add_detail(points: Float64[np.ndarray, "v 3"], rng: np.random.Generator) -> Float64[np.ndarray, "v 3"]:
+def add_detail(points: Points, rng: Rng) -> Points:
     """Move points by a fractal field: long waves bend the whole, short ones roughen its surface.
 
     At the points the field stretches by at most ``STRETCH``. One that stretches by less than 1 takes no two
@@ -75,44 +79,21 @@ def _to_unit_size(given: Solid) -> Solid:
 
 @dataclass(frozen=True)
 class Style:
-    """A kind of vessel: ranges of its radius at equal steps from foot to rim, and of its height."""
+    """A kind of vessel, as ``vessels.toml`` describes it."""
 
     radii: tuple[Range, ...]
     height: Range
     floor: Range = (0.05, 0.12)
-    """Beginning of the hollow, as a share of the height."""
     handles: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    """Probabilities of none, one and two."""
     spout: float = 0.0
     wall: Range = (0.045, 0.09)
-    """Thickness, measured away from the axis."""
 
 
-STYLES = {
-    "vase": Style(
-        ((0.3, 0.5), (0.5, 0.9), (0.5, 0.9), (0.25, 0.5), (0.3, 0.6)), (1.6, 2.4), handles=(0.6, 0.2, 0.2)
-    ),
-    "bottle": Style(
-        ((0.36, 0.5), (0.4, 0.6), (0.4, 0.6), (0.14, 0.3), (0.13, 0.2), (0.14, 0.22)), (1.8, 2.8)
-    ),
-    "bowl": Style(((0.3, 0.5), (0.6, 0.85), (0.8, 1.0), (0.85, 1.1)), (0.5, 1.0), handles=(0.8, 0.1, 0.1)),
-    "cup": Style(((0.35, 0.5), (0.45, 0.6), (0.45, 0.6), (0.45, 0.65)), (0.8, 1.4), handles=(0.1, 0.8, 0.1)),
-    "jug": Style(
-        ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55)),
-        (1.5, 2.2),
-        handles=(0.0, 1.0, 0.0),
-        spout=1.0,
-    ),
-    "goblet": Style(
-        ((0.4, 0.55), (0.08, 0.12), (0.1, 0.16), (0.4, 0.6), (0.35, 0.6)), (1.4, 2.0), floor=(0.5, 0.6)
-    ),
-    "plate": Style(((0.5, 0.7), (0.8, 0.95), (1.0, 1.2)), (0.2, 0.4), floor=(0.3, 0.4), wall=(0.12, 0.2)),
-    "turned": Style(tuple(((0.15, 0.6),) * 7), (1.6, 2.6), floor=(2.0, 2.0), handles=(0.7, 0.2, 0.1)),
-}
-"""The last has no hollow: a pawn, a baluster, a top."""
+TABLE = read_toml(Path(__file__).with_name("vessels.toml"))
+STYLES = {name: from_mapping(Style, entry, name) for name, entry in TABLE.items()}
 
 
-def vessel(rng: np.random.Generator) -> Solid:
+def vessel(rng: Rng) -> Solid:
     """A vessel of a random kind: the outside with its handles, less the hollow."""
     style = STYLES[str(rng.choice(list(STYLES)))]
     section = random_section(rng, AROUND, plain=0.6, squash=0.3)
@@ -120,28 +101,22 @@ def vessel(rng: np.random.Generator) -> Solid:
     steps = np.linspace(0, 1, len(style.radii))
     profile = PchipInterpolator(steps, [rng.uniform(*limits) for limits in style.radii])
     up = np.linspace(0, 1, LEVELS)
-    radius = profile(up)
-    if rng.random() < style.spout:
-        section = _with_beak(section, rng.uniform(0.3, 0.6))
-    outside = revolve(radius, height * up, section)
+    if rng.random() < style.spout:  # a beak towards −x
+        toward = (1 - section[:, 0] / np.linalg.norm(section, axis=1)) / 2
+        section = section * (1 + rng.uniform(0.3, 0.6) * toward**8)[:, None]
+    outside = revolve(profile(up), height * up, section)
     count = int(rng.choice(3, p=style.handles))
-    parts = [outside, *(_handle(rng, profile, height, np.pi * i) for i in range(count))]
+    body = union([outside, *(_handle(rng, profile, height, np.pi * i) for i in range(count))])
     floor = rng.uniform(*style.floor)
     if floor >= 1:
-        return union(parts)
+        return body
     wall = rng.uniform(*style.wall)
     inside = floor + (1.2 - floor) * up  # goes on above the rim
     hollow = np.maximum(profile(np.minimum(inside, 1.0)) - wall, 0.03)
-    return union(parts) - revolve(hollow, height * inside, section)
+    return body - revolve(hollow, height * inside, section)
 
 
-def _with_beak(section: Float64[np.ndarray, "s 2"], length: float) -> Float64[np.ndarray, "s 2"]:
-    """Give the section a beak towards −x."""
-    toward = (1 - section[:, 0] / np.linalg.norm(section, axis=1)) / 2
-    return section * (1 + length * toward**8)[:, None]
-
-
-def _handle(rng: np.random.Generator, profile: PchipInterpolator, height: float, turn: float) -> Solid:
+def _handle(rng: Rng, profile: PchipInterpolator, height: float, turn: float) -> Solid:
     """A bow from low to high on the body, its ends inside the wall."""
     low, high = rng.uniform(0.15, 0.4), rng.uniform(0.65, 0.92)
     along = np.linspace(0, np.pi, 24)
@@ -155,13 +130,13 @@ def _handle(rng: np.random.Generator, profile: PchipInterpolator, height: float,
 # blobs: balls, limbs, boxes and rings that flow into one another
 
 
-def blob(rng: np.random.Generator) -> Solid:
+def blob(rng: Rng) -> Solid:
     """Metaballs, a figure with limbs, or bodies melted together, some with a bite taken out."""
     parts = (_balls, _figure, _bodies)[int(rng.integers(3))](rng)
     sharp = rng.uniform(9, 22)
     bites = [_ball(rng.normal(size=3) * 0.45, rng.uniform(0.2, 0.4)) for _ in range(int(rng.integers(3)))]
 
-    def field(points: np.ndarray) -> np.ndarray:
+    def field(points: Points) -> np.ndarray:
         inside = _soft_max([part(points) for part in parts], sharp)
         return -_soft_max([-inside, *(bite(points) for bite in bites)], sharp) if bites else inside
 
@@ -175,7 +150,7 @@ def _soft_max(values: list[np.ndarray], sharp: float) -> np.ndarray:
     return top + np.log(np.exp(sharp * (stacked - top)).sum(axis=0)) / sharp
 
 
-def _balls(rng: np.random.Generator) -> list[Field]:
+def _balls(rng: Rng) -> list[Field]:
     """Balls, each touching an earlier one."""
     centers, radii = [np.zeros(3)], [rng.uniform(0.3, 0.45)]
     for _ in range(int(rng.integers(3, 8))):
@@ -187,7 +162,7 @@ def _balls(rng: np.random.Generator) -> list[Field]:
     return [_ball(center, radius) for center, radius in zip(centers, radii, strict=True)]
 
 
-def _figure(rng: np.random.Generator) -> list[Field]:
+def _figure(rng: Rng) -> list[Field]:
     """A trunk with limbs, some of which carry a knob."""
     ends = rng.normal(size=(2, 3))
     trunk = 0.45 * ends / np.linalg.norm(ends, axis=1, keepdims=True) * np.array([[1], [-1]])
@@ -195,50 +170,52 @@ def _figure(rng: np.random.Generator) -> list[Field]:
     for _ in range(int(rng.integers(3, 7))):
         start = trunk[0] + rng.random() * (trunk[1] - trunk[0])
         end = np.clip(start + random_direction(rng) * rng.uniform(0.5, 1.0), -1.0, 1.0)
-        thick, thin = rng.uniform(0.14, 0.24), rng.uniform(0.11, 0.16)
-        parts.append(_limb(start, end, thick, thin))
+        parts.append(_limb(start, end, rng.uniform(0.14, 0.24), rng.uniform(0.11, 0.16)))
         if rng.random() < 0.4:
             parts.append(_ball(end, rng.uniform(0.17, 0.26)))
     return parts
 
 
-def _bodies(rng: np.random.Generator) -> list[Field]:
+def _bodies(rng: Rng) -> list[Field]:
     """Two to four bodies: boxes, rings, balls, limbs."""
     kinds: list[Callable[[], Field]] = [
-        lambda: _box(rng.normal(size=3) * 0.25, rng.uniform(0.15, 0.55, 3), random_rotation(rng)),
-        lambda: _ring(
-            rng.normal(size=3) * 0.25, rng.uniform(0.4, 0.65), rng.uniform(0.13, 0.2), random_rotation(rng)
-        ),
+        lambda: _random_box(rng),
+        lambda: _random_ring(rng),
         lambda: _ball(rng.normal(size=3) * 0.3, rng.uniform(0.25, 0.5)),
         lambda: _limb(random_direction(rng) * 0.8, random_direction(rng) * 0.3, *rng.uniform(0.12, 0.25, 2)),
     ]
     return [kinds[int(rng.integers(4))]() for _ in range(int(rng.integers(2, 5)))]
 
 
-def _ball(center: np.ndarray, radius: float) -> Field:
-    return lambda p: radius - np.linalg.norm(p - center, axis=1)
+def _random_box(rng: Rng) -> Field:
+    center, half, turn = rng.normal(size=3) * 0.25, rng.uniform(0.15, 0.55, 3), random_rotation(rng)
 
-
-def _limb(a: np.ndarray, b: np.ndarray, thick: float, thin: float) -> Field:
-    def field(p: np.ndarray) -> np.ndarray:
-        at = np.clip((p - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-9), 0, 1)
-        return thick + (thin - thick) * at - np.linalg.norm(p - a - at[:, None] * (b - a), axis=1)
-
-    return field
-
-
-def _box(center: np.ndarray, half: np.ndarray, turn: np.ndarray) -> Field:
-    def field(p: np.ndarray) -> np.ndarray:
+    def field(p: Points) -> np.ndarray:
         beyond = np.abs((p - center) @ turn) - half
         return -np.linalg.norm(np.maximum(beyond, 0), axis=1) - np.minimum(beyond.max(axis=1), 0) + 0.04
 
     return field
 
 
-def _ring(center: np.ndarray, radius: float, thick: float, turn: np.ndarray) -> Field:
-    def field(p: np.ndarray) -> np.ndarray:
+def _random_ring(rng: Rng) -> Field:
+    center, radius, thick = rng.normal(size=3) * 0.25, rng.uniform(0.4, 0.65), rng.uniform(0.13, 0.2)
+    turn = random_rotation(rng)
+
+    def field(p: Points) -> np.ndarray:
         x, y, z = ((p - center) @ turn).T
         return thick - np.hypot(np.hypot(x, y) - radius, z)
+
+    return field
+
+
+def _ball(center: Vector, radius: float) -> Field:
+    return lambda p: radius - np.linalg.norm(p - center, axis=1)
+
+
+def _limb(a: Vector, b: Vector, thick: float, thin: float) -> Field:
+    def field(p: Points) -> np.ndarray:
+        at = np.clip((p - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-9), 0, 1)
+        return thick + (thin - thick) * at - np.linalg.norm(p - a - at[:, None] * (b - a), axis=1)
 
     return field
 
@@ -246,7 +223,7 @@ def _ring(center: np.ndarray, radius: float, thick: float, turn: np.ndarray) -> 
 # sweeps: horns, hooks, rings and rods with a shaped, tapering, twisting section
 
 
-def sweep(rng: np.random.Generator) -> Solid:
+def sweep(rng: Rng) -> Solid:
     """A section along an arc, a wave or a coil, thinner towards its ends."""
     path = (_arc, _wave, _coil)[int(rng.integers(3))](rng)
     at = np.linspace(0, 1, len(path))
@@ -257,48 +234,73 @@ def sweep(rng: np.random.Generator) -> Solid:
     return sweep_section(path, thick * swell * taper, section, rng.uniform(-3, 3))
 
 
-def _arc(rng: np.random.Generator) -> Float64[np.ndarray, "m 3"]:
+def _arc(rng: Rng) -> Points:
     """Part of a circle that leaves its plane."""
     angle = np.linspace(0, rng.uniform(1.0, 5.0), STEPS)
     return np.stack([np.cos(angle), np.sin(angle), rng.uniform(-0.15, 0.15) * angle], axis=1)
 
 
-def _wave(rng: np.random.Generator) -> Float64[np.ndarray, "m 3"]:
+def _wave(rng: Rng) -> Points:
     """A line that swings in two directions."""
     z = np.linspace(-1.3, 1.3, STEPS)
     swing, turn = rng.uniform(0.1, 0.4, 2), rng.uniform(0, 2 * np.pi, 2)
-    rate = rng.uniform(1.0, 2.2, 2)
-    return np.stack(
-        [swing[0] * np.sin(rate[0] * z + turn[0]), swing[1] * np.sin(rate[1] * z + turn[1]), z], axis=1
-    )
+    xy = swing * np.sin(rng.uniform(1.0, 2.2, 2) * z[:, None] + turn)
+    return np.concatenate([xy, z[:, None]], axis=1)
 
 
-def _coil(rng: np.random.Generator) -> Float64[np.ndarray, "m 3"]:
+def _coil(rng: Rng) -> Points:
     """One to two turns of a screw, too far apart to touch."""
-    turns = rng.uniform(1.0, 1.9)
-    angle = np.linspace(0, 2 * np.pi * turns, 2 * STEPS)
+    angle = np.linspace(0, 2 * np.pi * rng.uniform(1.0, 1.9), 2 * STEPS)
     wide = np.linspace(1.0, rng.uniform(0.8, 1.2), len(angle))
     rise = rng.uniform(0.95, 1.2) * angle / (2 * np.pi)
     return np.stack([wide * np.cos(angle), wide * np.sin(angle), rise], axis=1)
 
 
+# superquadrics: from boxes over balls to stars
+
+
+def superquadric(rng: Rng) -> Solid:
+    """|x/a|, |y/b|, |z/c| with two random exponents, tapered along z and bent about y."""
+    ball = kernel().Manifold.sphere(1.0, BALL_SEGMENTS)
+    direction = vertices_of(ball)
+    size, (e1, e2) = rng.uniform(0.35, 1.0, 3), map(float, rng.choice([0.15, 0.4, 0.7, 1.0, 1.4], 2))
+    x, y, z = np.maximum(np.abs(direction / size), 1e-12).T
+    level = (x ** (2 / e2) + y ** (2 / e2)) ** (e2 / e1) + z ** (2 / e1)
+    points = direction * (level ** (-e1 / 2))[:, None]
+    points[:, :2] *= 1 + rng.uniform(-0.55, 0.55, 2) * (points[:, 2:] / size[2])
+    return with_vertices(ball, _bend(points, rng.uniform(-1.0, 1.0)))
+
+
+def _bend(points: Points, angle: float) -> Points:
+    """Bend the z axis to an arc that turns by ``angle`` per unit of length, towards x.
+
+    Points at the centre of the arc or beyond would fold over: the angle is cut to what the width allows.
+    """
+    most = 0.8 / np.abs(points[:, 0]).max()
+    angle = float(np.clip(angle, -most, most))
+    if abs(angle) < 1e-3:
+        return points
+    x, y, z = points.T
+    arm = 1 / angle - x
+    return np.stack([1 / angle - arm * np.cos(angle * z), y, arm * np.sin(angle * z)], axis=1)
+
+
 # boolean combinations: machine parts, furniture, craft with wings, tools and stones
 
 
-def machine_part(rng: np.random.Generator) -> Solid:
+def machine_part(rng: Rng) -> Solid:
     """Blocks, drums and odd bodies joined together, with holes and slots through them."""
     body = _primitive(rng, 1.0)
     for _ in range(int(rng.integers(1, 4))):
-        beside = (
-            random_direction(rng) if rng.random() < 0.4 else np.eye(3)[rng.integers(3)] * rng.choice([-1, 1])
-        )
+        is_aslant = rng.random() < 0.4
+        beside = random_direction(rng) if is_aslant else np.eye(3)[rng.integers(3)] * rng.choice([-1, 1])
         body += _primitive(rng, 0.6).translate(tuple(0.6 * beside))
     for _ in range(int(rng.integers(1, 4))):
         body -= _drill(rng)
     return body
 
 
-def furniture(rng: np.random.Generator) -> Solid:
+def furniture(rng: Rng) -> Solid:
     """A top on legs, often with a back or a drawer; the legs may differ."""
     x, y, tall = rng.uniform(0.5, 1.0), rng.uniform(0.4, 0.8), rng.uniform(0.5, 1.2)
     thick = rng.uniform(0.08, 0.16)
@@ -320,14 +322,13 @@ def furniture(rng: np.random.Generator) -> Solid:
     return union(parts)
 
 
-def craft(rng: np.random.Generator) -> Solid:
+def craft(rng: Rng) -> Solid:
     """A long hull with wings, a tail and sometimes pods: something that flies or swims."""
     at = np.linspace(0, 1, 30)
     girth = np.sin(np.pi * (0.04 + 0.92 * at)) ** rng.uniform(0.3, 0.8) * (1 - rng.uniform(0, 0.6) * at)
     path = np.stack([np.zeros(30), rng.uniform(-0.1, 0.2) * at**2, 2.4 * at - 1.2], axis=1)
-    parts = [
-        sweep_section(path, rng.uniform(0.16, 0.3) * girth, random_section(rng, 28, plain=0.7, squash=0.3))
-    ]
+    wide = rng.uniform(0.16, 0.3) * girth
+    parts = [sweep_section(path, wide, random_section(rng, 28, plain=0.7, squash=0.3))]
     span, place = rng.uniform(0.6, 1.3), rng.uniform(-0.3, 0.2)
     parts += _wings(rng, span, rng.uniform(0.3, 0.7), place)
     parts += _wings(rng, span * rng.uniform(0.3, 0.5), rng.uniform(0.2, 0.35), 0.85)
@@ -341,7 +342,7 @@ def craft(rng: np.random.Generator) -> Solid:
     return union(parts)
 
 
-def tool(rng: np.random.Generator) -> Solid:
+def tool(rng: Rng) -> Solid:
     """A handle with a head across it."""
     handle = _rod(rng, np.array([0, 0, -1.3]), np.array([0.1 * rng.normal(), 0, 0.5]), rng.uniform(0.1, 0.16))
     head = superquadric(rng).scale(tuple(rng.uniform(0.35, 0.8, 3))).rotate((0, 90, rng.uniform(0, 90)))
@@ -349,7 +350,7 @@ def tool(rng: np.random.Generator) -> Solid:
     return made - _drill(rng).scale((0.4, 0.4, 0.4)) if rng.random() < 0.3 else made
 
 
-def stone(rng: np.random.Generator) -> Solid:
+def stone(rng: Rng) -> Solid:
     """A broken stone: the hull of random points, trimmed by a few planes."""
     points = rng.normal(size=(int(rng.integers(14, 40)), 3)) * rng.uniform(0.4, 1.0, 3)
     made = kernel().Manifold.hull_points(points)
@@ -360,7 +361,7 @@ def stone(rng: np.random.Generator) -> Solid:
     return made
 
 
-def _primitive(rng: np.random.Generator, size: float) -> Solid:
+def _primitive(rng: Rng, size: float) -> Solid:
     """A block, a drum, a prism or a superquadric; half of them stand along an axis."""
     kind = int(rng.integers(4))
     if kind == 0:
@@ -373,39 +374,29 @@ def _primitive(rng: np.random.Generator, size: float) -> Solid:
         made = revolve(np.array([low, high]), size * np.array([-0.6, 0.6]), section)
     if rng.random() < 0.5:
         return made.rotate(tuple(90.0 * rng.integers(0, 2, 3)))
-    turn = np.concatenate([random_rotation(rng), np.zeros((3, 1))], axis=1)
-    return made.transform(turn)
+    return made.transform(np.concatenate([random_rotation(rng), np.zeros((3, 1))], axis=1))
 
 
-def _drill(rng: np.random.Generator) -> Solid:
+def _drill(rng: Rng) -> Solid:
     """A long round or square bar through about the middle, to be subtracted."""
     section = random_section(rng, 28, plain=0.6)
     bar = revolve(np.full(2, rng.uniform(0.12, 0.3)), np.array([-3.0, 3.0]), section)
-    turn = np.concatenate([random_rotation(rng), 0.35 * rng.normal(size=(3, 1))], axis=1)
-    return bar.transform(turn)
+    return bar.transform(np.concatenate([random_rotation(rng), 0.35 * rng.normal(size=(3, 1))], axis=1))
 
 
-def _rod(rng: np.random.Generator, a: np.ndarray, b: np.ndarray, radius: float) -> Solid:
+def _rod(rng: Rng, a: np.ndarray, b: np.ndarray, radius: float) -> Solid:
     at = np.linspace(0, 1, 12)
     swell = 1 + rng.uniform(-0.25, 0.25) * np.cos(2 * np.pi * at * rng.uniform(0.5, 1.5))
     return sweep_section(a + at[:, None] * (b - a), radius * swell, random_section(rng, 18, plain=0.5))
 
 
-def _wings(rng: np.random.Generator, span: float, chord: float, place: float) -> list[Solid]:
+def _wings(rng: Rng, span: float, chord: float, place: float) -> list[Solid]:
     """A wing to each side, thinner and shorter towards its tip, swept back and raised."""
     sweep, rise, tip = rng.uniform(0.0, 0.6), rng.uniform(-0.05, 0.2), rng.uniform(0.3, 0.8)
     thick = rng.uniform(0.04, 0.06)
-    root = np.array([[0, -thick, 0], [0, thick, 0], [0, -thick, chord], [0, thick, chord]])
-    end = np.array(
-        [
-            [0, -0.6 * thick, 0],
-            [0, 0.6 * thick, 0],
-            [0, -0.6 * thick, tip * chord],
-            [0, 0.6 * thick, tip * chord],
-        ]
-    )
-    end = end + np.array([span, rise, sweep * span])
-    wing = np.concatenate([root, end]) + np.array([0, 0, place])
+    edge = np.array([[0, -thick, 0], [0, thick, 0], [0, -thick, chord], [0, thick, chord]])
+    end = edge * np.array([1, 0.6, tip]) + np.array([span, rise, sweep * span])
+    wing = np.concatenate([edge, end]) + np.array([0, 0, place])
     return [kernel().Manifold.hull_points(wing * np.array([side, 1, 1])) for side in (-1, 1)]
 
 
@@ -414,7 +405,7 @@ def _block(x: float, y: float, z: float) -> Solid:
     return kernel().Manifold.cube((x, y, z), True).translate((0, 0, z / 2))
 
 
-FAMILIES: dict[str, tuple[float, Callable[[np.random.Generator], Solid]]] = {
+FAMILIES: dict[str, tuple[float, Callable[[Rng], Solid]]] = {
     "vessel": (0.28, vessel),
     "blob": (0.2, blob),
     "machine part": (0.14, machine_part),

@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 from scipy import ndimage
 from scipy.spatial import ConvexHull
 
-from bitr.data.poses import Pose, Vector, move_points
+from bitr.data.poses import Points, Pose, Vector, move_points, pose
 from bitr.data.storage import frozen_splits, open_npz
 from bitr.errors import InputError
 from bitr.io import Geometry, join, sample_surface
@@ -39,6 +39,8 @@ PIXEL, HOLE_SAMPLES = 0.0015, 60_000
 
 Piece = Float64[np.ndarray, "_ 3"]
 """Corners of a convex piece."""
+Profile = Float64[np.ndarray, "m 2"]
+"""Radii and heights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +62,7 @@ class Body:
 
     def about_center(self) -> Body:
         """The same body with its centre of mass at the origin, as the simulator counts poses."""
-        matrix = np.eye(4)
-        matrix[:3, 3] = -center_of_mass(self.pieces)
-        return self.moved(matrix)
+        return self.moved(pose(np.eye(3), -center_of_mass(self.pieces)))
 
 
 def center_of_mass(pieces: tuple[Piece, ...]) -> Vector:
@@ -82,31 +82,23 @@ def join_bodies(name: str, *bodies: Body) -> Body:
 # turned bodies and tubes
 
 
-def revolve(name: str, outer: Float64[np.ndarray, "m 2"], inner: Float64[np.ndarray, "m 2"]) -> Body:
-    """A vessel between two profiles of (radius, height), both from the axis to the rim.
+def revolve(name: str, outer: Profile, inner: Profile, floor: float) -> Body:
+    """A vessel between two profiles, from a bottom that is ``floor`` thick to the rim.
 
     Corresponding points of the profiles lie on either side of the wall.
     """
+    outer = np.concatenate([[[0.0, 0.0]], outer])
+    inner = np.concatenate([[[0.0, floor]], inner])
     outline = np.concatenate([outer, inner[::-1]])
-    surface = _surface_through(_rings(outline, np.linspace(0, 2 * np.pi, AROUND, endpoint=False)))
+    surface = _surface_through(_rings(outline, np.linspace(0, 2 * np.pi, AROUND, endpoint=False)), name)
     angles = np.linspace(0, 2 * np.pi, SECTORS + 1)
-    pieces = []
-    for i in range(len(outer) - 1):
-        quad = np.stack([outer[i], outer[i + 1], inner[i], inner[i + 1]])
-        if outer[i, 0] == inner[i, 0] == 0:  # at the axis all sectors make one disc
-            pieces.append(_rings(quad, angles[:-1]).reshape(-1, 3))
-        else:
-            pieces += [_rings(quad, angles[j : j + 2]).reshape(-1, 3) for j in range(SECTORS)]
-    return Body(name, Geometry(surface[0], faces=surface[1], name=name), tuple(pieces))
+    quads = [np.concatenate([outer[i : i + 2], inner[i : i + 2]]) for i in range(len(outer) - 1)]
+    pieces = [_rings(quads[0], angles[:-1]).reshape(-1, 3)]  # at the axis all sectors make one disc
+    pieces += [_rings(q, angles[j : j + 2]).reshape(-1, 3) for q in quads[1:] for j in range(SECTORS)]
+    return Body(name, surface, tuple(pieces))
 
 
-def tube(
-    name: str,
-    line: Float64[np.ndarray, "m 3"],
-    side: Vector,
-    half_widths: tuple[float, float],
-    around: int = 12,
-) -> Body:
+def tube(name: str, line: Points, side: Vector, half_widths: tuple[float, float], around: int = 12) -> Body:
     """A bar of elliptic section along a curve perpendicular to ``side``, with flat ends.
 
     The first half width is in the plane of the curve, the second along ``side``.
@@ -114,38 +106,30 @@ def tube(
     along = np.gradient(line, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     across = np.cross(side, along)
-    angles = np.linspace(0, 2 * np.pi, around, endpoint=False)
-    rings = line[:, None] + (
-        half_widths[0] * np.cos(angles)[:, None] * across[:, None]
-        + half_widths[1] * np.sin(angles)[:, None] * side
-    )
+    angles = np.linspace(0, 2 * np.pi, around, endpoint=False)[:, None]
+    flat = half_widths[0] * np.cos(angles) * across[:, None] + half_widths[1] * np.sin(angles) * side
+    rings = line[:, None] + flat
     ends = line[[0, -1], None].repeat(around, axis=1)
-    surface = _surface_through(np.concatenate([ends[:1], rings, ends[1:]]).swapaxes(0, 1))
-    pieces = tuple(np.concatenate([a, b]) for a, b in pairwise(rings))
-    return Body(name, Geometry(surface[0], faces=surface[1], name=name), pieces)
+    surface = _surface_through(np.concatenate([ends[:1], rings, ends[1:]]).swapaxes(0, 1), name)
+    return Body(name, surface, tuple(np.concatenate([a, b]) for a, b in pairwise(rings)))
 
 
-def _rings(
-    profile: Float64[np.ndarray, "m 2"], angles: Float64[np.ndarray, " a"]
-) -> Float64[np.ndarray, "a m 3"]:
+def _rings(profile: Profile, angles: Float64[np.ndarray, " a"]) -> Float64[np.ndarray, "a m 3"]:
     """The profile at each of the angles about the z axis."""
     radius, height = profile[:, 0], profile[:, 1]
     x, y = np.cos(angles)[:, None] * radius, np.sin(angles)[:, None] * radius
     return np.stack([x, y, np.broadcast_to(height, x.shape)], axis=-1)
 
 
-def _surface_through(
-    lines: Float64[np.ndarray, "a m 3"],
-) -> tuple[Float64[np.ndarray, "p 3"], Int64[np.ndarray, "f 3"]]:
+def _surface_through(lines: Float64[np.ndarray, "a m 3"], name: str) -> Geometry:
     """The surface through lines side by side, the last beside the first, without degenerate faces."""
-    a, m = lines.shape[:2]
-    here = np.arange(a * m).reshape(a, m)
+    here = np.arange(lines.shape[0] * lines.shape[1]).reshape(lines.shape[:2])
     following = np.roll(here, -1, axis=0)
-    p, q, r, s = (grid.ravel() for grid in (here[:, :-1], following[:, :-1], following[:, 1:], here[:, 1:]))
+    p, q, r, s = here[:, :-1], following[:, :-1], following[:, 1:], here[:, 1:]
     points = lines.reshape(-1, 3)
-    faces = np.concatenate([np.stack([p, q, r], axis=1), np.stack([p, r, s], axis=1)])
+    faces = np.concatenate([np.stack([p, q, r], axis=-1), np.stack([p, r, s], axis=-1)]).reshape(-1, 3)
     edges = points[faces[:, 1]] - points[faces[:, 0]], points[faces[:, 2]] - points[faces[:, 0]]
-    return points, faces[np.linalg.norm(np.cross(*edges), axis=1) > 1e-12]
+    return Geometry(points, faces=faces[np.linalg.norm(np.cross(*edges), axis=1) > 1e-12], name=name)
 
 
 # random tableware, no two alike, standing on z = 0
@@ -155,56 +139,19 @@ def random_mug(name: str, rng: np.random.Generator) -> Body:
     """A turned body and a handle towards +x, with a loop for a finger."""
     height, foot, rim = rng.uniform(0.075, 0.115), rng.uniform(0.028, 0.042), rng.uniform(0.034, 0.046)
     belly, wall = rng.uniform(-0.003, 0.006), rng.uniform(0.003, 0.005)
-    bands = 7
-    up = np.linspace(0, 1, bands)
+    up = np.linspace(0, 1, 7)
     radius = foot + (rim - foot) * up + belly * np.sin(np.pi * up)
     outer = np.stack([radius, height * up], axis=1)
     inner = np.stack([radius - wall, np.maximum(height * up, 1.2 * wall)], axis=1)
-    axis = np.array([[0.0, 0.0]]), np.array([[0.0, 1.2 * wall]])
-    body = revolve(name, np.concatenate([axis[0], outer]), np.concatenate([axis[1], inner]))
-
     low, high = height * rng.uniform(0.15, 0.25), height * rng.uniform(0.78, 0.9)
     line = _bow(low, high, rng.uniform(0.032, 0.045), rng.uniform(2.0, 4.0))
     line[:, 0] += np.interp(line[:, 2], height * up, radius) - wall / 2
-    handle = tube(
-        name, line, np.array([0.0, 1.0, 0.0]), (rng.uniform(0.003, 0.005), rng.uniform(0.004, 0.008))
-    )
-    return join_bodies(name, body, handle)
+    thick = rng.uniform(0.003, 0.005), rng.uniform(0.004, 0.008)
+    handle = tube(name, line, np.array([0.0, 1.0, 0.0]), thick)
+    return join_bodies(name, revolve(name, outer, inner, 1.2 * wall), handle)
 
 
-def random_bowl(name: str, rng: np.random.Generator) -> Body:
-    """A turned bowl on a flat bottom."""
-    foot, rim = rng.uniform(0.028, 0.04), rng.uniform(0.055, 0.085)
-    height, wall = rim * rng.uniform(0.6, 0.95), rng.uniform(0.003, 0.005)
-    angle = np.linspace(0, np.pi / 2, 8)
-    curve = rng.uniform(0.7, 1.4)  # of the wall: below 1 it opens early, above 1 late
-    radius = foot + (rim - foot) * np.sin(angle) ** curve
-    up = height * (1 - np.cos(angle))
-    return _vessel(name, radius, up, wall, floor=1.3 * wall)
-
-
-def random_plate(name: str, rng: np.random.Generator) -> Body:
-    """A turned plate: a flat middle, wide enough for any bowl's bottom, and a raised rim."""
-    flat, width = rng.uniform(0.055, 0.075), rng.uniform(0.025, 0.05)
-    rise, wall = rng.uniform(0.008, 0.025), rng.uniform(0.003, 0.005)
-    out = np.linspace(0, 1, 5)
-    return _vessel(name, flat + width * out, rise * out ** rng.uniform(0.8, 1.8), wall, floor=wall)
-
-
-def _vessel(
-    name: str, radius: Float64[np.ndarray, " m"], up: Float64[np.ndarray, " m"], wall: float, floor: float
-) -> Body:
-    """A vessel of even wall, with these outer radii at these heights."""
-    outer = np.stack([radius, up], axis=1)
-    along = np.gradient(outer, axis=0)
-    along /= np.linalg.norm(along, axis=1, keepdims=True)
-    inner = outer + wall * np.stack([-along[:, 1], along[:, 0]], axis=1)  # to the left of the way up
-    inner[:, 1] = np.maximum(inner[:, 1], floor)
-    inner[0] = radius[0] - 0.3 * wall, floor
-    return revolve(name, np.concatenate([[[0.0, 0.0]], outer]), np.concatenate([[[0.0, floor]], inner]))
-
-
-def _bow(low: float, high: float, reach: float, power: float) -> Float64[np.ndarray, "m 3"]:
+def _bow(low: float, high: float, reach: float, power: float) -> Points:
     """A curve in the plane y = 0 from height ``low`` to ``high``, out to x = ``reach`` between them.
 
     Half of a superellipse: round for power 2, nearly square for 4.
@@ -214,6 +161,35 @@ def _bow(low: float, high: float, reach: float, power: float) -> Float64[np.ndar
     x = reach * cosine ** (2 / power)
     z = (low + high) / 2 + (high - low) / 2 * np.sign(sine) * np.abs(sine) ** (2 / power)
     return np.stack([x, np.zeros_like(x), z], axis=1)
+
+
+def random_bowl(name: str, rng: np.random.Generator) -> Body:
+    """A turned bowl on a flat bottom."""
+    foot, rim = rng.uniform(0.028, 0.04), rng.uniform(0.055, 0.085)
+    height, wall = rim * rng.uniform(0.6, 0.95), rng.uniform(0.003, 0.005)
+    angle = np.linspace(0, np.pi / 2, 8)
+    curve = rng.uniform(0.7, 1.4)  # of the wall: below 1 it opens early, above 1 late
+    radius = foot + (rim - foot) * np.sin(angle) ** curve
+    return _vessel(name, np.stack([radius, height * (1 - np.cos(angle))], axis=1), wall, 1.3 * wall)
+
+
+def random_plate(name: str, rng: np.random.Generator) -> Body:
+    """A turned plate: a flat middle, wide enough for any bowl's bottom, and a raised rim."""
+    flat, width = rng.uniform(0.055, 0.075), rng.uniform(0.025, 0.05)
+    rise, wall = rng.uniform(0.008, 0.025), rng.uniform(0.003, 0.005)
+    out = np.linspace(0, 1, 5)
+    outer = np.stack([flat + width * out, rise * out ** rng.uniform(0.8, 1.8)], axis=1)
+    return _vessel(name, outer, wall, wall)
+
+
+def _vessel(name: str, outer: Profile, wall: float, floor: float) -> Body:
+    """A vessel of even wall with this outer profile."""
+    along = np.gradient(outer, axis=0)
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    inner = outer + wall * np.stack([-along[:, 1], along[:, 0]], axis=1)  # to the left of the way up
+    inner[:, 1] = np.maximum(inner[:, 1], floor)
+    inner[0] = outer[0, 0] - 0.3 * wall, floor
+    return revolve(name, outer, inner, floor)
 
 
 # random hangers: a foot, a post, and one or two pegs that rise outwards
@@ -232,16 +208,13 @@ class Peg:
         along = self.tip - self.base
         return along / np.linalg.norm(along)
 
+    def moved(self, matrix: Pose) -> Peg:
+        turn, shift = matrix[:3, :3], matrix[:3, 3]
+        return Peg(turn @ self.base + shift, turn @ self.tip + shift, self.radius)
 
-@dataclass(frozen=True, eq=False)
-class Hanger:
+
+def random_hanger(name: str, rng: np.random.Generator) -> tuple[Body, tuple[Peg, ...]]:
     """A stand on z = 0 with the post on the z axis; the highest peg, the one to use, comes first."""
-
-    body: Body
-    pegs: tuple[Peg, ...]
-
-
-def random_hanger(name: str, rng: np.random.Generator) -> Hanger:
     post, height = rng.uniform(0.006, 0.011), rng.uniform(0.26, 0.36)
     foot, thickness = rng.uniform(0.06, 0.1), rng.uniform(0.008, 0.018)
     first = _random_peg(0.0, height - rng.uniform(0.02, 0.06), post, rng)
@@ -254,7 +227,7 @@ def random_hanger(name: str, rng: np.random.Generator) -> Hanger:
         _bar(name, np.zeros(3), np.array([0, 0, height]), post),
         *(_bar(name, peg.base, peg.tip, peg.radius) for peg in pegs),
     ]
-    return Hanger(join_bodies(name, *bars), tuple(pegs))
+    return join_bodies(name, *bars), tuple(pegs)
 
 
 def _random_peg(azimuth: float, height: float, post: float, rng: np.random.Generator) -> Peg:
@@ -268,8 +241,7 @@ def _random_peg(azimuth: float, height: float, post: float, rng: np.random.Gener
 def _bar(name: str, start: Vector, end: Vector, radius: float, around: int = 16) -> Body:
     """A round bar from one point to another."""
     side = np.cross(end - start, (1.0, 0.0, 0.0) if abs((end - start)[0]) < 1e-9 else (0.0, 1.0, 0.0))
-    side /= np.linalg.norm(side)
-    return tube(name, np.stack([start, end]), side, (radius, radius), around)
+    return tube(name, np.stack([start, end]), side / np.linalg.norm(side), (radius, radius), around)
 
 
 # the hole of a handle, found from how a mug looks from the side
@@ -284,6 +256,7 @@ class Hole:
     radius: float
     reach: float
     """Distance from the centre to the farthest point of the hole."""
+    pixels: int
 
 
 def find_hole(body: Body, directions: int = 18) -> Hole | None:
@@ -292,25 +265,20 @@ def find_hole(body: Body, directions: int = 18) -> Hole | None:
     Its axis is horizontal, with the handle to its right: (axis × up) points from the body to the handle.
     """
     points = sample_surface(body.surface, HOLE_SAMPLES, seed=0).points
-    best: tuple[int, Hole] | None = None
-    for angle in np.linspace(0, np.pi, directions, endpoint=False):
-        out = np.array([np.cos(angle), np.sin(angle), 0.0])
-        found = _hole_along(points, out)
-        if found is not None and (best is None or found[0] > best[0]):
-            best = found
-    return None if best is None else best[1]
+    angles = np.linspace(0, np.pi, directions, endpoint=False)
+    found = (_hole_along(points, np.array([np.cos(angle), np.sin(angle), 0.0])) for angle in angles)
+    return max((hole for hole in found if hole is not None), key=lambda hole: hole.pixels, default=None)
 
 
-def _hole_along(points: Float64[np.ndarray, "n 3"], out: Vector) -> tuple[int, Hole] | None:
-    """The number of pixels of the largest hole in the picture of (out, up), and the hole."""
+def _hole_along(points: Points, out: Vector) -> Hole | None:
+    """The largest hole in the picture of (out, up)."""
     up = np.array([0.0, 0.0, 1.0])
     flat = np.stack([points @ out, points @ up], axis=1)
     low = flat.min(axis=0) - 2 * PIXEL
     cells = np.floor((flat - low) / PIXEL).astype(np.int64)
     filled = np.zeros(cells.max(axis=0) + 3, dtype=bool)
     filled[cells[:, 0], cells[:, 1]] = True
-    inside = ndimage.binary_fill_holes(filled) & ~filled
-    regions, count = ndimage.label(inside)
+    regions, count = ndimage.label(ndimage.binary_fill_holes(filled) & ~filled)
     if not count:
         return None
     sizes = np.bincount(regions.ravel())
@@ -325,8 +293,8 @@ def _hole_along(points: Float64[np.ndarray, "n 3"], out: Vector) -> tuple[int, H
     axis = np.cross(up, out)
     sideways = float(np.mean((points @ axis)[flat[:, 0] > center[0]]))  # place of the handle along the axis
     radius = float(depth.max() - 0.5) * PIXEL  # to the edge of the nearest filled pixel, not to its middle
-    hole = Hole(center[0] * out + center[1] * up + sideways * axis, axis, radius, reach)
-    return int(sizes.max()), hole
+    place = center[0] * out + center[1] * up + sideways * axis
+    return Hole(place, axis, radius, reach, int(sizes.max()))
 
 
 # scanned mugs, bowls and plates
@@ -338,9 +306,8 @@ def has_scans(root: Path | None) -> bool:
 
 def scanned_body(kind: str, split: str, choice: int, root: Path | None) -> Body:
     """One of the split's objects of this kind; ``choice`` wraps around."""
-    names = [
-        id for id, home in frozen_splits("tableware").items() if home == split and id.startswith(f"{kind}/")
-    ]
+    homes = frozen_splits("tableware").items()
+    names = [id for id, home in homes if home == split and id.startswith(f"{kind}/")]
     return load_scan(names[choice % len(names)].partition("/")[2], root)
 
 
@@ -349,8 +316,7 @@ def load_scan(name: str, root: Path | None) -> Body:
     """A scanned object by name."""
     if root is None or not has_scans(root):
         raise InputError(f"{name}: needs the file {SCANS} of the folder of data; name it with BITR_DATA")
-    path = root / SCANS
-    with open_npz(path, f"{name}/v", f"{name}/f") as file:
+    with open_npz(root / SCANS, f"{name}/v", f"{name}/f") as file:
         points, faces = file[f"{name}/v"].astype(np.float64), file[f"{name}/f"].astype(np.int64)
     surface = Geometry(points, faces=faces, name=name)
     return Body(name, surface, convex_pieces(surface))
@@ -368,8 +334,5 @@ def convex_pieces(surface: Geometry) -> tuple[Piece, ...]:
     groups = np.split(pairs % SAMPLES, np.flatnonzero(np.diff(pairs // SAMPLES)) + 1)
     below = sample.points - SKIN * sample.normals
     # a handful of points is a corner that neighbours cover
-    return tuple(_corners(np.concatenate([sample.points[g], below[g]])) for g in groups if len(g) >= 8)
-
-
-def _corners(points: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "m 3"]:
-    return points[ConvexHull(points).vertices]
+    clouds = (np.concatenate([sample.points[g], below[g]]) for g in groups if len(g) >= 8)
+    return tuple(cloud[ConvexHull(cloud).vertices] for cloud in clouds)

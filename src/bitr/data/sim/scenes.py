@@ -1,7 +1,7 @@
-"""Scenes of mug-hanging and bowl-placing: drawn from numbers, settled by simulation, and judged by it.
+"""Mug-hanging and bowl-placing (Sec. 6.6): scenes drawn from numbers, settled and judged by simulation.
 
 A scene is an object, a support, and the pose at which the object rests on it. Its id spells the numbers from
-which all of it follows.
+which all of it follows. Pairs are scenes as cameras see them; EDF's recordings are a data set beside them.
 """
 
 from __future__ import annotations
@@ -18,38 +18,30 @@ import numpy as np
 from jaxtyping import Float, Float64
 from scipy.spatial.transform import Rotation
 
-from bitr.data.poses import Pose, Vector, inverse, nearest_pose, pose
-from bitr.data.sim.objects import (
-    Body,
-    Hole,
-    Peg,
-    find_hole,
-    random_bowl,
-    random_hanger,
-    random_mug,
-    random_plate,
-    scanned_body,
-)
-from bitr.data.sim.world import open_world
-from bitr.data.storage import SPLITS, Arrays, cache_home, data_root, load_or_make, recipe_key
-from bitr.errors import InputError
+from bitr.data import storage
+from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import Pose, inverse, move_points, nearest_pose, pose
+from bitr.data.sim import objects
+from bitr.data.sim.objects import Body, Hole, Peg, scanned_body
+from bitr.data.sim.world import PIXELS, POINTS, open_world, see
+from bitr.data.storage import SPLITS, Arrays, find_below
+from bitr.errors import InputError, require
+from bitr.io import Geometry
 
 RECIPE, MADE_WITH = "1e0ed8655ba8", "3.2.7"
 """Version of the way from an id to a scene and its clouds, and of PyBullet, in the names of folders of stored
 ones. Change it whenever an id gives another scene."""
 SCANNED_EVERY = 4
 """If scanned objects are at hand, each fourth scene has them; the others stay the same."""
-ID = re.compile(
-    r"(?P<task>[a-z-]+)/(?P<split>train|val|test)/(?P<seed>\d+)/(?P<index>\d+)(?P<scanned>/scanned)?"
-)
+ID = re.compile(r"(mug-hanging|bowl-placing)/(train|val|test)/\d+/\d+(/scanned)?")
 ATTEMPTS = 50
 """Scenes to draw until one holds."""
 STEADY = 0.003
 """Metres that an object may move from its target in a second: far less than success asks for."""
 CALM = 5e-4
 """Metres a second, below which an object is at rest."""
-SECONDS = 1.0
-"""Time between the release of an object and the look at it."""
+SECONDS, LONGEST = 1.0, 15.0
+"""Time between the release of an object and the look at it, and most time for it to come to rest."""
 FARTHEST_MOVE, FARTHEST_TURN_DEG = 0.03, 30.0
 """Metres that the centre of mass, and degrees that the object, may move after the release."""
 DEEPEST = 0.02
@@ -58,29 +50,15 @@ TOUCHING = 0.001
 """Metres between bodies that count as contact."""
 UPRIGHT_DEG = 15.0
 
-
-@dataclass(frozen=True)
-class SceneKey:
-    """The numbers from which a scene follows, and the id that spells them."""
-
-    task: str
-    split: str
-    seed: int
-    index: int
-    scanned: bool = False
-
-    @classmethod
-    def of(cls, id: str) -> SceneKey:
-        """The key that an id spells, as "mug-hanging/test/0/3"."""
-        found = ID.fullmatch(id)
-        if found is None:
-            raise InputError(f"{id!r} names no simulated scene, expected one as mug-hanging/test/0/3")
-        seed, index = int(found["seed"]), int(found["index"])
-        return cls(found["task"], found["split"], seed, index, found["scanned"] is not None)
-
-    @property
-    def id(self) -> str:
-        return f"{self.task}/{self.split}/{self.seed}/{self.index}" + "/scanned" * self.scanned
+ALL_AROUND, FROM_ABOVE = (30.0, -30.0) * 3, (20.0, 50.0) * 3
+"""Degrees above the horizon of the views of an object held in the air, and of a support on the table."""
+OWN_AXIS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+"""Two points of the axis of a round object, in its own frame."""
+RECORDINGS = {
+    "train": "manipulation/edf_demos/test_demo_demo_*.npz",
+    "test": "manipulation/edf_demos/test_unseen_demo_demo_*.npz",
+}
+"""Ten demonstrations with one set of objects, two with mugs that were not seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,82 +90,51 @@ class Scene:
         return self.target @ inverse(self.draft.observed)
 
 
-@dataclass(frozen=True)
-class Task:
-    """A kind of scene: the paper's numbers of pairs, and a function that draws one."""
-
-    sizes: dict[str, int]
-    draw: Callable[[np.random.Generator, str, int | None, Path | None], Draft]
-    """(generator, split, choice, root) → draft, of scanned objects if a choice among them is given."""
-    is_round: bool
-    """Turning the object about its own z axis does not change the result."""
-
-
-def about_z(angle: float) -> Float64[np.ndarray, "3 3"]:
-    """The rotation by an angle about z."""
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def random_place(rng: np.random.Generator) -> Pose:
-    """A place on the table, turned about the vertical."""
-    x, y = rng.uniform(-0.15, 0.15, 2)
-    return pose(about_z(rng.uniform(0, 2 * np.pi)), np.array([x, y, 0.0]))
-
-
-def random_grasp(rng: np.random.Generator) -> Pose:
-    """Any orientation above the table, as in a gripper."""
-    rotation = Rotation.from_quat(rng.normal(size=4)).as_matrix()
-    return pose(rotation, np.array([0.0, 0.0, 0.4]) + rng.uniform(-0.15, 0.15, 3))
-
-
 # making: drawn, let go to find the place, and kept if the place holds
 
 
 def scene_of(id: str, root: str | os.PathLike[str] | None = None) -> Scene:
     """The scene of a pair, by its id; one of scanned objects needs the folder of data."""
-    key, folder = SceneKey.of(id), data_root(root)
-    if key.task not in TASKS:
-        raise InputError(f"{id}: no simulated data set {key.task}, expected one of {', '.join(TASKS)}")
-    found = load_arrays("scenes", key.id, lambda: _find_target(key, folder))
-    return Scene(key.id, _draft_of(key, int(found["attempt"]), folder), found["target"])
+    folder = storage.data_root(root)
+    found = _load("scenes", id, lambda: _find_target(id, folder))
+    return Scene(id, _draft_of(id, int(found["attempt"]), folder), found["target"])
 
 
-def load_arrays(folder: str, name: str, make: Callable[[], Arrays]) -> Arrays:
+def _load(folder: str, id: str, make: Callable[[], Arrays]) -> Arrays:
     """Read the arrays of a scene, or make and store them."""
-    key = recipe_key(RECIPE, "pybullet", MADE_WITH)
-    return load_or_make(cache_home() / "sim" / key / folder / f"{name.replace('/', '-')}.npz", make)
+    require(ID.fullmatch(id), f"{id!r} names no simulated scene, expected one as mug-hanging/test/0/3")
+    home = storage.cache_home() / "sim" / storage.recipe_key(RECIPE, "pybullet", MADE_WITH)
+    return storage.load_or_make(home / folder / f"{id.replace('/', '-')}.arrays", make)
 
 
-def _find_target(key: SceneKey, root: Path | None) -> Arrays:
+def _find_target(id: str, root: Path | None) -> Arrays:
     """The first attempt whose scene holds, mostly the first of all, and its target."""
     for attempt in range(ATTEMPTS):
-        draft = _draft_of(key, attempt, root)
+        draft = _draft_of(id, attempt, root)
         target = _settle(draft)
-        if target is None:
-            continue
-        outcome = release(draft, target)
-        if outcome.succeeded and outcome.moved < STEADY:
-            return {"attempt": np.array(attempt), "target": target}
-    raise InputError(f"{key.id}: none of {ATTEMPTS} drawn scenes holds")
+        if target is not None:
+            outcome = release(draft, target)
+            if outcome.succeeded and outcome.moved < STEADY:
+                return {"attempt": np.array(attempt), "target": target}
+    raise InputError(f"{id}: none of {ATTEMPTS} drawn scenes holds")
 
 
-def _draft_of(key: SceneKey, attempt: int, root: Path | None) -> Draft:
-    """The scene of a key, before its physics."""
-    name, split = zlib.crc32(key.task.encode()), SPLITS.index(key.split)
-    rng = np.random.default_rng([name, split, key.seed, key.index, int(key.scanned), attempt])
-    choice = key.index // SCANNED_EVERY if key.scanned else None
-    return TASKS[key.task].draw(rng, key.split, choice, root)
+def _draft_of(id: str, attempt: int, root: Path | None) -> Draft:
+    """The scene of an id, TASK/SPLIT/SEED/INDEX and, of scanned objects, /scanned, before its physics."""
+    task, split, seed, index, *scanned = id.split("/")
+    numbers = [zlib.crc32(task.encode()), SPLITS.index(split), int(seed), int(index), len(scanned), attempt]
+    choice = int(index) // SCANNED_EVERY if scanned else None
+    return TASKS[task].draw(np.random.default_rng(numbers), split, choice, root)
 
 
-def _settle(draft: Draft, seconds: float = 15.0) -> Pose | None:
+def _settle(draft: Draft) -> Pose | None:
     """The pose at which the object comes to rest after its release from the start; None if it does not."""
     with open_world() as world:
         world.add_table()
         world.add(draft.support, np.eye(4), fixed=True)
         number = world.add(draft.object, draft.start, fixed=False)
         world.damp(number, 0.95)
-        for _ in range(round(seconds / 0.25)):
+        for _ in range(round(LONGEST / 0.25)):
             world.run(0.25)
             if world.speed(number, draft.object.size) < CALM:
                 return world.pose(number)
@@ -210,38 +157,6 @@ class Outcome:
     turned_deg: float
 
 
-def release(draft: Draft, start: Pose) -> Outcome:
-    """Let the object go at this pose, world from object, and judge where it ends."""
-    with open_world() as world:
-        table, support = world.add_table(), world.add(draft.support, np.eye(4), fixed=True)
-        number = world.add(draft.object, start, fixed=False)
-        penetration = max(0.0, -min(world.gap(number, table), world.gap(number, support)))
-        deepest = DEEPEST * draft.object.size
-        if penetration > deepest:
-            depth = f"{1e3 * penetration:.1f} mm deep in what is there, at most {1e3 * deepest:.1f} mm"
-            return Outcome(False, f"placed {depth}", penetration, 0.0, 0.0)
-        world.run(SECONDS)
-        end = world.pose(number)
-        moved = float(np.linalg.norm(end[:3, 3] - start[:3, 3]))
-        turned = float(np.rad2deg(Rotation.from_matrix(end[:3, :3] @ start[:3, :3].T).magnitude()))
-        reason = _describe_move(start, end, moved, turned)
-        if reason is None and world.gap(number, table) < TOUCHING:
-            reason = f"rests on the table, not only on the {draft.support.name}"
-        if reason is None and world.gap(number, support) > TOUCHING:
-            reason = f"does not touch the {draft.support.name}"
-        reason = reason or draft.unmet(end)
-        return Outcome(reason is None, reason or "stays", penetration, moved, turned)
-
-
-def _describe_move(start: Pose, end: Pose, moved: float, turned: float) -> str | None:
-    """A phrase for the way the object left its place; None if it is still there."""
-    if moved > FARTHEST_MOVE:
-        verb = "fell" if start[2, 3] - end[2, 3] > 0.5 * moved else "moved"
-        return f"{verb} by {1e2 * moved:.1f} cm, at most {1e2 * FARTHEST_MOVE:.0f} cm"
-    is_turned = turned > FARTHEST_TURN_DEG
-    return f"turned by {turned:.0f}°, at most {FARTHEST_TURN_DEG:.0f}°" if is_turned else None
-
-
 def success(
     scene: Scene | str, ref_from_src: Float[np.ndarray, "4 4"], root: str | os.PathLike[str] | None = None
 ) -> Outcome:
@@ -254,39 +169,81 @@ def success(
     return release(found.draft, checked @ found.draft.observed)
 
 
-# mug-hanging: a mug is hung on the highest peg of a stand, by its handle
+def release(draft: Draft, start: Pose) -> Outcome:
+    """Let the object go at this pose, world from object, and judge where it ends."""
+    with open_world() as world:
+        table, support = world.add_table(), world.add(draft.support, np.eye(4), fixed=True)
+        number = world.add(draft.object, start, fixed=False)
+        penetration = max(0.0, -min(world.gap(number, table), world.gap(number, support)))
+        deepest = DEEPEST * draft.object.size
+        if penetration > deepest:
+            depth = f"{1e3 * penetration:.1f} mm deep in what is there, at most {1e3 * deepest:.1f} mm"
+            return Outcome(False, f"placed {depth}", penetration, 0.0, 0.0)
+        world.run(SECONDS)
+        end = world.pose(number)
+        to_table, to_support = world.gap(number, table), world.gap(number, support)
+    moved = float(np.linalg.norm(end[:3, 3] - start[:3, 3]))
+    turned = float(np.rad2deg(Rotation.from_matrix(end[:3, :3] @ start[:3, :3].T).magnitude()))
+    reason: str | None
+    if moved > FARTHEST_MOVE:
+        verb = "fell" if start[2, 3] - end[2, 3] > 0.5 * moved else "moved"
+        reason = f"{verb} by {1e2 * moved:.1f} cm, at most {1e2 * FARTHEST_MOVE:.0f} cm"
+    elif turned > FARTHEST_TURN_DEG:
+        reason = f"turned by {turned:.0f}°, at most {FARTHEST_TURN_DEG:.0f}°"
+    elif to_table < TOUCHING:
+        reason = f"rests on the table, not only on the {draft.support.name}"
+    elif to_support > TOUCHING:
+        reason = f"does not touch the {draft.support.name}"
+    else:
+        reason = draft.unmet(end)
+    return Outcome(reason is None, reason or "stays", penetration, moved, turned)
 
 
-def _not_hanging(hole: Hole, pegs: tuple[Peg, ...], world_from_object: Pose) -> str | None:
-    """None if a peg goes through the hole of the handle."""
-    rotation, translation = world_from_object[:3, :3], world_from_object[:3, 3]
-    center, axis = rotation @ hole.center + translation, rotation @ hole.axis
-    is_through = any(_crosses(peg, center, axis, hole.reach) for peg in pegs)
-    return None if is_through else "no peg goes through the handle"
+# the two kinds of scene
 
 
-def _crosses(peg: Peg, center: Vector, axis: Vector, reach: float) -> bool:
-    """Tell if the peg's middle line goes through the disc of this centre, normal and radius."""
-    base, tip = (peg.base - center) @ axis, (peg.tip - center) @ axis
-    if base * tip >= 0:
-        return False
-    through = peg.base + (peg.tip - peg.base) * base / (base - tip)
-    return float(np.linalg.norm(through - center)) <= reach
+@dataclass(frozen=True)
+class Task:
+    """A kind of scene: the paper's numbers of pairs, and a function that draws one."""
+
+    sizes: dict[str, int]
+    draw: Callable[[np.random.Generator, str, int | None, Path | None], Draft]
+    """(generator, split, choice, root) → draft, of scanned objects if a choice among them is given."""
+    is_round: bool
+    """Turning the object about its own z axis does not change the result."""
+
+
+def about_z(angle: float) -> Float64[np.ndarray, "3 3"]:
+    """The rotation by an angle about z."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def _random_place(rng: np.random.Generator) -> Pose:
+    """A place on the table, turned about the vertical."""
+    x, y = rng.uniform(-0.15, 0.15, 2)
+    return pose(about_z(rng.uniform(0, 2 * np.pi)), np.array([x, y, 0.0]))
+
+
+def _random_grasp(rng: np.random.Generator) -> Pose:
+    """Any orientation above the table, as in a gripper."""
+    rotation = Rotation.from_quat(rng.normal(size=4)).as_matrix()
+    return pose(rotation, np.array([0.0, 0.0, 0.4]) + rng.uniform(-0.15, 0.15, 3))
 
 
 def _draw_mug(rng: np.random.Generator, split: str, choice: int | None, root: Path | None) -> Draft:
-    mug = random_mug("mug", rng) if choice is None else scanned_body("mug", split, choice, root)
+    """A mug to be hung on the highest peg of a stand, by its handle."""
+    mug = objects.random_mug("mug", rng) if choice is None else scanned_body("mug", split, choice, root)
     mug = mug.about_center()
-    hole = find_hole(mug)
+    hole = objects.find_hole(mug)
     if hole is None:
         raise InputError(f"{mug.name}: no hole of a handle is seen from any side, expected a mug")
-    hanger = random_hanger("hanger", rng)
-    place = random_place(rng)
-    pegs = tuple(_move_peg(place, peg) for peg in hanger.pegs)
+    stand, pegs = objects.random_hanger("hanger", rng)
+    place = _random_place(rng)
+    pegs = tuple(peg.moved(place) for peg in pegs)
     width = float(np.ptp(mug.surface.points @ hole.axis))
     start = _hanging_pose(hole, pegs[0], along=width / 2 + rng.uniform(0.015, 0.03))
-    support = hanger.body.moved(place)
-    return Draft(mug, support, partial(_not_hanging, hole, pegs), start, random_grasp(rng))
+    return Draft(mug, stand.moved(place), partial(_not_hanging, hole, pegs), start, _random_grasp(rng))
 
 
 def _hanging_pose(hole: Hole, peg: Peg, along: float) -> Pose:
@@ -306,12 +263,32 @@ def _hanging_pose(hole: Hole, peg: Peg, along: float) -> Pose:
     return pose(rotation, peg.base + along * out - rotation @ hole.center)
 
 
-def _move_peg(place: Pose, peg: Peg) -> Peg:
-    turn, shift = place[:3, :3], place[:3, 3]
-    return Peg(turn @ peg.base + shift, turn @ peg.tip + shift, peg.radius)
+def _not_hanging(hole: Hole, pegs: tuple[Peg, ...], world_from_object: Pose) -> str | None:
+    """None if the middle line of a peg goes through the hole of the handle."""
+    rotation, translation = world_from_object[:3, :3], world_from_object[:3, 3]
+    center, axis = rotation @ hole.center + translation, rotation @ hole.axis
+    for peg in pegs:
+        base, tip = (peg.base - center) @ axis, (peg.tip - center) @ axis
+        if base * tip < 0:
+            through = peg.base + (peg.tip - peg.base) * base / (base - tip)
+            if float(np.linalg.norm(through - center)) <= hole.reach:
+                return None
+    return "no peg goes through the handle"
 
 
-# bowl-placing: a bowl is set upright on a plate
+def _draw_bowl(rng: np.random.Generator, split: str, choice: int | None, root: Path | None) -> Draft:
+    """A bowl to be set upright on a plate."""
+    if choice is None:
+        bowl, plate = objects.random_bowl("bowl", rng), objects.random_plate("plate", rng)
+    else:
+        bowl = scanned_body("bowl", split, choice, root)
+        plate = scanned_body("plate", split, int(rng.integers(1000)), root)
+    bowl = bowl.about_center()
+    place = _random_place(rng)
+    lowest = -float(bowl.surface.points[:, 2].min())
+    drop = float(plate.surface.points[:, 2].max()) + 0.002  # above the rim: it slides to where it rests
+    start = place @ pose(np.eye(3), np.array([0.0, 0.0, lowest + drop]))
+    return Draft(bowl, plate.moved(place), _not_upright, start, _random_grasp(rng))
 
 
 def _not_upright(world_from_object: Pose) -> str | None:
@@ -322,21 +299,72 @@ def _not_upright(world_from_object: Pose) -> str | None:
     return f"it leans by {tilt:.0f}° from upright, at most {UPRIGHT_DEG:.0f}° were expected"
 
 
-def _draw_bowl(rng: np.random.Generator, split: str, choice: int | None, root: Path | None) -> Draft:
-    if choice is None:
-        bowl, plate = random_bowl("bowl", rng), random_plate("plate", rng)
-    else:
-        bowl = scanned_body("bowl", split, choice, root)
-        plate = scanned_body("plate", split, int(rng.integers(1000)), root)
-    bowl = bowl.about_center()
-    place = random_place(rng)
-    lowest = -float(bowl.surface.points[:, 2].min())
-    drop = float(plate.surface.points[:, 2].max()) + 0.002  # above the rim: it slides to where it rests
-    start = place @ pose(np.eye(3), np.array([0.0, 0.0, lowest + drop]))
-    return Draft(bowl, plate.moved(place), _not_upright, start, random_grasp(rng))
-
-
 TASKS = {
     "mug-hanging": Task({"train": 30, "val": 5, "test": 5}, _draw_mug, is_round=False),
     "bowl-placing": Task({"train": 40, "val": 10, "test": 10}, _draw_bowl, is_round=True),
 }
+
+
+# pairs
+
+
+def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n: int | None = None) -> Pairs:
+    """The first ``n`` pairs of a simulated data set, by default as many as the paper has.
+
+    No object is in two splits. If the root has scanned tableware, each fourth scene has it.
+    """
+    require(split in SPLITS, f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
+    rows = range(TASKS[name].sizes[split] if n is None else n)
+    return Pairs(name, split, seed, partial(_make, name, split, seed, root), rows)
+
+
+def _make(
+    name: str, split: str, seed: int, root: Path | None, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    is_scanned = objects.has_scans(root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
+    id = f"{name}/{split}/{seed}/{i}" + "/scanned" * is_scanned
+    found = _load(f"cameras-{POINTS}-{PIXELS}", id, lambda: _look_at(scene_of(id, root), rng))
+    sides = ("source", "reference")
+    source, reference = (Geometry(found[f"{side}_points"], name=f"{id}/{side}") for side in sides)
+    axis = move_points(found["observed"], OWN_AXIS) if TASKS[name].is_round else None
+    return AssemblyPair(source, reference, found["ref_from_src"], id, unit="m", axis=axis)
+
+
+def _look_at(scene: Scene, rng: np.random.Generator) -> Arrays:
+    """All that a pair of this scene needs."""
+    draft = scene.draft
+    return {
+        "source_points": see(draft.object.moved(draft.observed), ALL_AROUND, rng),
+        "reference_points": see(draft.support, FROM_ABOVE, rng),
+        "ref_from_src": scene.ref_from_src,
+        "observed": draft.observed,
+    }
+
+
+def read_demonstration(path: Path) -> AssemblyPair:
+    """A recording of EDF (Ryu et al. 2023): a gripper with its mug, in the gripper's frame, onto a table with
+    a stand, in metres."""
+    needed = [f"place_{side}_{part}" for side in ("grasp", "scene") for part in ("points", "rgb")]
+    with storage.open_npz(path, *needed, "place_target_T") as file:
+        *sides, target = (np.asarray(file[key], dtype=np.float64) for key in (*needed, "place_target_T"))
+    is_pose = target.shape == (4, 4)
+    require(is_pose, f"{path}: place_target_T has the shape {target.shape}, expected a 4×4 pose")
+    clouds = []
+    for points, colors in (sides[:2], sides[2:]):
+        found = f"points of the shape {points.shape} and colours of {colors.shape}"
+        require(points.shape == colors.shape == (len(points), 3), f"{path}: {found}, expected n×3 each")
+        clouds.append(Geometry(points, colors=colors / 255, name=str(path)))
+    return AssemblyPair(clouds[0], clouds[1], nearest_pose(target, str(path)), path.stem, unit="m")
+
+
+def _open_recorded(split: str, root: Path | None, seed: int) -> Pairs:
+    paths = find_below(root, RECORDINGS[split])
+    return Pairs("mug-hanging-edf", split, seed, partial(_make_recorded, paths), range(len(paths)))
+
+
+def _make_recorded(paths: list[Path], i: int, rng: np.random.Generator) -> AssemblyPair:
+    return read_demonstration(paths[i])
+
+
+OPEN = {**{name: partial(sim_pairs, name) for name in TASKS}, "mug-hanging-edf": _open_recorded}
+PRESENT = {"mug-hanging-edf": lambda root: bool(find_below(root, *RECORDINGS.values()))}

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from bitr.data.poses import Pose, Vector
+from bitr.data.poses import Points, Pose, Vector
 from bitr.data.poses import pose as as_pose
 from bitr.data.sim.objects import Body, Piece
 from bitr.data.transforms import sample_grid, sample_uniform
@@ -33,15 +32,6 @@ MARGIN = 2e-4
 """Metres by which the simulator keeps pieces apart: its default of 1 mm would be a visible gap."""
 
 
-def bullet() -> Any:
-    """Import the simulator, or say in one line how to get it."""
-    try:
-        import pybullet
-    except ImportError as error:
-        raise InputError('simulated scenes need pybullet: pip install -e ".[sim]"') from error
-    return pybullet
-
-
 @dataclass(frozen=True)
 class World:
     """One simulation, made and ended by ``open_world``. Poses are 4×4 and take a body into the world."""
@@ -49,67 +39,74 @@ class World:
     engine: Any
     client: int
 
+    def do(self, name: str, *values: Any, **named: Any) -> Any:
+        """Call a function of the simulator in this world."""
+        return getattr(self.engine, name)(*values, **named, physicsClientId=self.client)
+
     def add(self, body: Body, pose: Pose, *, fixed: bool) -> int:
         """Add a body and return its number; unless fixed, its centre of mass must be at the origin."""
-        p, client = self.engine, self.client
+        quaternion = Rotation.from_matrix(pose[:3, :3]).as_quat()  # x, y, z, w, as PyBullet has it
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "pieces.obj"
             path.write_text(_pieces_as_obj(body.pieces))
-            shape = p.createCollisionShape(p.GEOM_MESH, fileName=str(path), physicsClientId=client)
+            shape = self.do("createCollisionShape", self.engine.GEOM_MESH, fileName=str(path))
             mass = 0.0 if fixed else DENSITY * sum(ConvexHull(piece).volume for piece in body.pieces)
-            number: int = p.createMultiBody(mass, shape, **_place(pose), physicsClientId=client)
-        p.changeDynamics(number, -1, lateralFriction=FRICTION, collisionMargin=MARGIN, physicsClientId=client)
+            place = {"basePosition": pose[:3, 3].tolist(), "baseOrientation": quaternion.tolist()}
+            number: int = self.do("createMultiBody", mass, shape, **place)
+        self.do("changeDynamics", number, -1, lateralFriction=FRICTION, collisionMargin=MARGIN)
         return number
 
     def add_table(self) -> int:
         """Add a table top at z = 0, thick enough that nothing falls through."""
-        p, client = self.engine, self.client
-        shape = p.createCollisionShape(p.GEOM_BOX, halfExtents=[2.0, 2.0, 0.5], physicsClientId=client)
-        return int(p.createMultiBody(0.0, shape, basePosition=[0.0, 0.0, -0.5], physicsClientId=client))
+        shape = self.do("createCollisionShape", self.engine.GEOM_BOX, halfExtents=[2.0, 2.0, 0.5])
+        return int(self.do("createMultiBody", 0.0, shape, basePosition=[0.0, 0.0, -0.5]))
+
+    def add_picture(self, body: Body) -> int:
+        """Add the surface of a body as it lies, for pictures only."""
+        assert body.surface.faces is not None
+        vertices, indices = body.surface.points.tolist(), body.surface.faces.ravel().tolist()
+        shape = self.do("createVisualShape", self.engine.GEOM_MESH, vertices=vertices, indices=indices)
+        return int(self.do("createMultiBody", 0.0, -1, shape))
 
     def pose(self, number: int) -> Pose:
-        position, quaternion = self.engine.getBasePositionAndOrientation(number, physicsClientId=self.client)
+        position, quaternion = self.do("getBasePositionAndOrientation", number)
         return as_pose(Rotation.from_quat(quaternion).as_matrix(), np.array(position))
 
     def run(self, seconds: float) -> None:
         for _ in range(round(seconds * RATE)):
-            self.engine.stepSimulation(physicsClientId=self.client)
+            self.do("stepSimulation")
 
     def damp(self, number: int, amount: float) -> None:
         """Take away this share of the body's speed each second, as honey does."""
-        self.engine.changeDynamics(
-            number, -1, linearDamping=amount, angularDamping=amount, physicsClientId=self.client
-        )
+        self.do("changeDynamics", number, -1, linearDamping=amount, angularDamping=amount)
 
     def speed(self, number: int, size: float) -> float:
         """Speed of the fastest point of a body of this size, m/s."""
-        linear, angular = self.engine.getBaseVelocity(number, physicsClientId=self.client)
+        linear, angular = self.do("getBaseVelocity", number)
         return float(np.linalg.norm(linear) + np.linalg.norm(angular) * size / 2)
 
     def gap(self, one: int, other: int) -> float:
         """Distance of two bodies, negative for the depth of an overlap, infinite from 1 cm on."""
-        found = self.engine.getClosestPoints(one, other, 0.01, physicsClientId=self.client)
+        found = self.do("getClosestPoints", one, other, 0.01)
         return min((float(contact[8]) for contact in found), default=float("inf"))
 
 
 @contextmanager
 def open_world() -> Iterator[World]:
     """An empty world with gravity along −z."""
-    p = bullet()
-    client = p.connect(p.DIRECT)
     try:
-        p.setGravity(0, 0, -9.81, physicsClientId=client)
+        import pybullet
+    except ImportError as error:
+        raise InputError('simulated scenes need pybullet: pip install -e ".[sim]"') from error
+    world = World(pybullet, pybullet.connect(pybullet.DIRECT))
+    try:
+        world.do("setGravity", 0, 0, -9.81)
         # files of bodies are deleted at once, so that caching by name would mix them up
-        p.setPhysicsEngineParameter(
-            fixedTimeStep=1 / RATE,
-            numSolverIterations=100,
-            enableFileCaching=0,
-            deterministicOverlappingPairs=1,
-            physicsClientId=client,
-        )
-        yield World(p, client)
+        settings = {"enableFileCaching": 0, "numSolverIterations": 100, "deterministicOverlappingPairs": 1}
+        world.do("setPhysicsEngineParameter", fixedTimeStep=1 / RATE, **settings)
+        yield world
     finally:
-        p.disconnect(client)
+        pybullet.disconnect(world.client)
 
 
 def _pieces_as_obj(pieces: tuple[Piece, ...]) -> str:
@@ -123,66 +120,40 @@ def _pieces_as_obj(pieces: tuple[Piece, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _place(pose: Pose) -> dict[str, list[float]]:
-    quaternion = Rotation.from_matrix(pose[:3, :3]).as_quat()  # x, y, z, w, as PyBullet has it
-    return {"basePosition": pose[:3, 3].tolist(), "baseOrientation": quaternion.tolist()}
-
-
 # depth cameras
 
 
-def see(
-    body: Body, elevations: tuple[float, ...], rng: np.random.Generator, points: int = POINTS
-) -> Float64[np.ndarray, "n 3"]:
+def see(body: Body, elevations: tuple[float, ...], rng: np.random.Generator, points: int = POINTS) -> Points:
     """See a body as it lies in the world by depth cameras all around, at these elevations (degrees).
 
     Hidden parts are missing, as for a robot.
     """
+    first = rng.uniform(0, 360)
     with open_world() as world:
-        number = _add_visible(world, body)
-        middle = (body.surface.points.max(axis=0) + body.surface.points.min(axis=0)) / 2
-        first = rng.uniform(0, 360)
-        turns = [first + 360 * i / len(elevations) for i in range(len(elevations))]
+        number = world.add_picture(body)
         views = [
-            _depth_view(world, number, middle, body.size, elevation, turn)
-            for elevation, turn in zip(elevations, turns, strict=True)
+            _depth_view(world, number, body, elevation, first + 360 * i / len(elevations))
+            for i, elevation in enumerate(elevations)
         ]
     # views overlap, and surfaces that face a camera are dense: one point a cube evens that out
     even = sample_grid(Geometry(np.concatenate(views), name=body.name), body.size / 100, pick="first")
     return sample_uniform(even, min(points, len(even.points)), rng).points
 
 
-def _add_visible(world: World, body: Body) -> int:
-    """Add the surface of a body as it lies, for pictures only."""
-    p, client, surface = world.engine, world.client, body.surface
-    assert surface.faces is not None
-    shape = p.createVisualShape(
-        p.GEOM_MESH,
-        vertices=surface.points.tolist(),
-        indices=surface.faces.ravel().tolist(),
-        physicsClientId=client,
-    )
-    return int(p.createMultiBody(0.0, -1, shape, physicsClientId=client))
-
-
-def _depth_view(
-    world: World, number: int, middle: Vector, size: float, elevation: float, azimuth: float
-) -> Float64[np.ndarray, "n 3"]:
+def _depth_view(world: World, number: int, body: Body, elevation: float, azimuth: float) -> Points:
     """The points of one body in a depth image, in the world; angles in degrees."""
-    p, client = world.engine, world.client
-    a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
+    p, corners = world.engine, body.surface.points
+    middle: Vector = (corners.max(axis=0) + corners.min(axis=0)) / 2
+    a, e, size = np.deg2rad(azimuth), np.deg2rad(elevation), body.size
     back = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
     view = p.computeViewMatrix((middle + 2 * size * back).tolist(), middle.tolist(), [0, 0, 1])
     projection = p.computeProjectionMatrixFOV(30, 1, size, 3 * size)  # 2 sizes away, 1.07 sizes wide
-    image = p.getCameraImage(
-        PIXELS, PIXELS, view, projection, renderer=p.ER_TINY_RENDERER, physicsClientId=client
-    )
+    image = world.do("getCameraImage", PIXELS, PIXELS, view, projection, renderer=p.ER_TINY_RENDERER)
     depth, seen = np.asarray(image[3], np.float64), np.asarray(image[4]) == number
     row, column = np.nonzero(seen)
     # TinyRenderer looks through the lower left corner of each pixel; its cube goes from -1 to 1
-    cube = np.stack(
-        [2 * column / PIXELS - 1, 1 - 2 * (row + 1) / PIXELS, 2 * depth[seen] - 1, np.ones(len(row))]
-    )
+    x, y = 2 * column / PIXELS - 1, 1 - 2 * (row + 1) / PIXELS
+    cube = np.stack([x, y, 2 * depth[seen] - 1, np.ones(len(row))])
     both = np.reshape(projection, (4, 4)).T @ np.reshape(view, (4, 4)).T
     points = np.linalg.solve(both, cube)
     return np.ascontiguousarray((points[:3] / points[3]).T)
