@@ -161,7 +161,7 @@ def euler_rmse_deg(pose: Pose, truth: Pose) -> float:
     """Root mean square of the differences of the Euler angles about the fixed axes x, y and z, in degrees.
 
     A difference is at most 180°. This is no distance of rotations: where the middle angle is near ±90°,
-    near rotations have different angles, and turning the files changes it. ``rotation_error_deg`` is geodesic.
+    near rotations have different angles, and turning the files changes it. See ``rotation_error_deg``.
     """
     a, b = (Rotation.from_matrix(each[:3, :3]).as_euler("xyz", degrees=True) for each in (pose, truth))
     apart = np.abs(a - b)
