@@ -50,7 +50,7 @@ CLASSES = {
 SUBSETS = ("everyday", "artifact")
 """Parts of Breaking Bad that have official lists."""
 LISTS = ("data_split/{subset}.{half}.txt", "{subset}.{half}.txt", "data_list/{subset}_{half}.txt")
-"""Places of the lists below the folder: of the official archive, beside the data, and of pairwise benchmarks."""
+"""Places of the lists below the folder: in the official archive, beside the data, in other benchmarks."""
 POINTS, FEWEST_POINTS = 5000, 256
 """Points of an object, which its pieces share by area, and the fewest of a piece, as in other benchmarks."""
 

@@ -217,6 +217,8 @@ def test_unevenness_makes_one_end_denser(root):
         ("outliers", 2.0),
         ("unevenness", -1.0),
         ("solids", 0),
+        ("vessels", 1.5),
+        ("erosion", -0.01),
     ],
 )
 def test_settings_out_of_range_are_named(name, value):
@@ -237,9 +239,7 @@ def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
 
 
 def test_an_unknown_option_is_refused_with_those_there_are():
-    with pytest.raises(
-        InputError, match="shapes:sliced: expected one of fracture, cut, crop, apart, outliers, noisy, meshes"
-    ):
+    with pytest.raises(InputError, match=r"shapes:sliced: expected one of fracture, cut, .*chip.*, meshes$"):
         info("shapes:sliced")
 
 
@@ -250,6 +250,46 @@ def test_noisy_crops_have_noise_of_one_per_cent_on_both_sides(root):
         assert noisy[i].id == clean[i].id
         for one, other in ((noisy[i].source, clean[i].source), (noisy[i].reference, clean[i].reference)):
             assert (one.points - other.points).std() == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.slow
+def test_half_of_the_worn_and_chipped_shapes_are_vessels_and_all_of_vessels(root):
+    for option, share in (("vessel", 1.0), ("eroded", 0.5), ("chip", 0.5)):
+        pairs = dataset(f"shapes:{option}", "val", root)
+        names = [pairs[i].id.split("/") for i in range(4)]
+        assert np.mean(["vessel" in name for name in names]) == share
+        assert all(name[-1] == "fracture" for name in names)
+
+
+@pytest.mark.slow
+def test_splits_of_vessels_have_no_shape_in_common_and_seeds_sample_anew(root):
+    one, other, again = (dataset("shapes:vessel", "val", root, seed)[0] for seed in (0, 1, 0))
+    assert digest(one) == digest(again) != digest(other)
+    vessels = ShapeCache(cache_folder(root), (2, 8), is_vessel=True)
+    paths = {vessels.path(first) for first in FIRST.values()}
+    assert len(paths | {ShapeCache(cache_folder(root), (2, 8)).path(first) for first in FIRST.values()}) == 6
+
+
+def test_worn_breaks_stand_apart_and_fresh_ones_do_not(root):
+    """In place, points of a worn break are farther from the other piece by what both have lost."""
+    fresh, worn = (
+        shapes("val", root, config=clean("fracture", points=2000, erosion=level)) for level in (0.0, 0.04)
+    )
+    for i in range(3):
+        assert fresh[i].id == worn[i].id
+        gap = []
+        for pair in (fresh[i], worn[i]):
+            far, agree = in_place(pair)
+            gap.append(np.median(far[(far < 0.12) & (agree < -0.8)]))
+        assert gap[1] > gap[0] + 0.004  # 0.01 is lost on either side, on average, beside the sampling
+
+
+def test_the_noise_of_worn_fractures_is_half_a_per_cent(root):
+    noisy = dataset("shapes:eroded", "val", root)
+    quiet = shapes(
+        "val", root, config=ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=0.5, erosion=0.02, noise=0.0)
+    )
+    assert (noisy[0].source.points - quiet[0].source.points).std() == pytest.approx(0.005, rel=0.1)
 
 
 @pytest.fixture

@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from bitr.data.generated.fracture import FIRST, WHOLE, Fracture, ShapeCache, cache_folder, unbroken
+from bitr.data.generated.fracture import (
+    FIRST,
+    WHOLE,
+    Fracture,
+    ShapeCache,
+    cache_folder,
+    sample_worn,
+    unbroken,
+)
 from bitr.data.generated.kernel import random_direction
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import Vector
@@ -76,6 +84,12 @@ class ShapesConfig:
     """The density changes by e^unevenness for one standard deviation of the points of a side."""
     solids: int = 1024
     """Number of training shapes; each is made once and stored."""
+    vessels: float = 0.0
+    """Share of the shapes that are thin-walled vessels."""
+    is_chipped: bool = False
+    """Break a chip off each shape, with less than a tenth of the surface, in place of ``pieces``."""
+    erosion: float = 0.0
+    """Mean width of the rounded edge of a worn break; a quarter of it is lost from the break itself."""
 
     @property
     def is_only_broken(self) -> bool:
@@ -95,6 +109,8 @@ class ShapesConfig:
             "outliers": 0 <= self.outliers <= 1,
             "unevenness": 0 <= self.unevenness <= 3,
             "solids": self.solids >= 1,
+            "vessels": 0 <= self.vessels <= 1,
+            "erosion": 0 <= self.erosion <= 0.1,
         }
         for name, is_kept in rules.items():
             if not is_kept:
@@ -111,6 +127,15 @@ MIXES = {
         ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.01, least_noise=0.01),
         "cropped twice, so that the crops overlap, with noise of 1% of the radius",
     ),
+    "vessel": (ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=1.0), "thin-walled vessels, broken"),
+    "eroded": (
+        ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=0.5, erosion=0.02, noise=0.005, least_noise=0.005),
+        "solids and vessels, broken, with worn edges of 2% and noise of 0.5% of the radius",
+    ),
+    "chip": (
+        ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=0.5, is_chipped=True),
+        "solids and vessels, each with a chip of less than a tenth of the surface",
+    ),
 }
 """Options of the data set: settings, and a description."""
 
@@ -123,7 +148,9 @@ def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesCo
     if split not in SPLITS:
         raise InputError(f"shapes: no split {split!r}, expected one of {', '.join(SPLITS)}")
     config = config or ShapesConfig()
-    make = partial(_make, ShapeCache(cache_folder(root), config.pieces), config, split)
+    solids = ShapeCache(cache_folder(root), config.pieces, is_chipped=config.is_chipped)
+    caches = solids, replace(solids, is_vessel=True)
+    make = partial(_make, caches, config, split)
     return Pairs("shapes", split, seed, make, range(COUNTS[split]))
 
 
@@ -133,10 +160,17 @@ def num_solids(split: str, config: ShapesConfig) -> int:
 
 
 def _make(
-    cache: ShapeCache, config: ShapesConfig, split: str, i: int, rng: np.random.Generator
+    caches: tuple[ShapeCache, ShapeCache],
+    config: ShapesConfig,
+    split: str,
+    i: int,
+    rng: np.random.Generator,
 ) -> AssemblyPair:
     number = i % num_solids(split, config)
-    return draw(cache.get(FIRST[split] + number), config, f"{split}/{i}", rng)
+    # evenly spread: shape k is a vessel where k times the share passes a whole number
+    is_vessel = int((number + 1) * config.vessels) > int(number * config.vessels)
+    id = f"{split}/{i}/vessel" if is_vessel else f"{split}/{i}"
+    return draw(caches[is_vessel].get(FIRST[split] + number), config, id, rng)
 
 
 # pairs from a broken solid: which part of its surface either side sees, and with what faults
@@ -155,8 +189,15 @@ def draw(
 def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """Two pieces that fit, or groups of pieces that stayed together: either may be the source."""
     a, b = rng.permutation(given.fits[int(rng.integers(len(given.fits)))])
-    first, second = (_sample(given.surface(int(node)), config.points, config, rng) for node in (a, b))
+    first, second = (_sample_piece(given, int(node), config, rng) for node in (a, b))
     return first, second
+
+
+def _sample_piece(given: Fracture, node: int, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
+    if config.erosion == 0:
+        return _sample(given.surface(node), config.points, config, rng)
+    worn = sample_worn(given, node, int(DENSER * config.points) + 1, config.erosion, rng)
+    return _thin_unevenly(worn, config.points, config, rng)
 
 
 def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
@@ -247,7 +288,8 @@ def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
-    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops; ``shapes:meshes`` cuts and crops the
+    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops, ``shapes:vessel`` broken thin-walled
+    vessels, ``shapes:eroded`` worn fractures, ``shapes:chip`` chips; ``shapes:meshes`` cuts and crops the
     user's own meshes."""
     if option == MESHES:
         return replace(

@@ -16,13 +16,16 @@ from scipy.spatial import cKDTree
 
 from bitr.data.generated.kernel import Fractal, Solid, frame_about, solid, vertices_of
 from bitr.data.generated.solids import random_solid
+from bitr.data.generated.vessels import thin_vessel
 from bitr.data.storage import cache_home, load_or_make, recipe_key
 from bitr.errors import InputError
-from bitr.io import Geometry, area_vectors, sample_surface
+from bitr.io import Geometry, area_vectors, join, sample_surface
 
 RECIPE, MADE_WITH = "46a660f3549e", "3.5.4"
 """Version of the way from a seed to a broken solid, and of manifold3d, in the names of folders of them.
 Change it whenever a seed gives another solid; a test compares some."""
+VESSELS = "vessel-1"
+"""Version of the way from a seed to a thin-walled vessel."""
 FIRST = {"train": 0, "val": 10**9, "test": 2 * 10**9}
 """Seed of each split's first solid: the ranges have no seed in common."""
 OUTSIDE = -1
@@ -34,6 +37,8 @@ TRIES = 12
 """Cuts to try through a piece before it is left as it is."""
 SHARE = (0.2, 0.8)
 """Least and greatest share of its volume on either side of a cut."""
+CHIP = (0.005, 0.1)
+"""Least and greatest share of a chip in the surface of both pieces."""
 TOUCHING = 0.25
 """Two nodes fit if they touch along this share of the smaller one's broken surface."""
 SAMPLES = 400
@@ -47,6 +52,13 @@ DEEP = 9.0
 """Depth of a cutter below its surface, in radii of the solid: farther than anything to be cut."""
 WIDE = 1.35
 """Half the width of its surface, in radii of the solid: with a margin."""
+
+WEAR_LENGTH, LEAST_WEAR, MOST_WEAR = 0.5, 0.3, 2.0
+"""Wave length of the changes of wear, where the whole has size 1, and extremes in multiples of the mean."""
+FILLET = 2**0.5 - 1
+"""Depth of a fillet in the middle of a right angle, in radii: √2 − 1."""
+LOST = 0.25
+"""Mean depth by which a worn break is lower than a fresh one, in widths of the wear at its edge."""
 
 Height = Callable[[np.ndarray], np.ndarray]
 """(n, 2) places in the plane → (n,) heights."""
@@ -90,11 +102,13 @@ class Fracture:
         """Mask of the faces that bound a node: those of its pieces, except for the cuts within it."""
         return np.isin(self.piece, self.pieces_of(node)) & ~np.isin(self.cut, self.cuts_within(node))
 
-    def surface(self, node: int, cut: int | None = None) -> Geometry:
-        """The surface of a node; with ``cut``, only the part that this cut made."""
+    def surface(self, node: int, cut: int | None = None, is_broken: bool | None = None) -> Geometry:
+        """The surface of a node; only the part that ``cut`` made, or that is a break or not, if asked for."""
         chosen = self.bounding(node)
         if cut is not None:
             chosen &= self.cut == cut
+        if is_broken is not None:
+            chosen &= (self.cut != OUTSIDE) == is_broken
         return Geometry(self.points.astype(np.float64), faces=self.faces[chosen].astype(np.int64))
 
 
@@ -117,14 +131,19 @@ class ShapeCache:
 
     folder: Path
     pieces: tuple[int, int]
+    is_vessel: bool = False
+    is_chipped: bool = False
 
     def get(self, seed: int) -> Fracture:
         """The broken solid of a seed."""
-        return load_fracture(self.path(seed), lambda: broken_solid(seed, self.pieces))
+        return load_fracture(
+            self.path(seed), lambda: broken_solid(seed, self.pieces, 0, self.is_vessel, self.is_chipped)
+        )
 
     def path(self, seed: int) -> Path:
         """Its file, in a folder for the recipe and its settings."""
-        return self.folder / f"{fracture_key()}-{self.pieces[0]}-{self.pieces[1]}" / f"{seed}.shape"
+        kind = f"-{VESSELS}" * self.is_vessel + "-chip" * self.is_chipped
+        return self.folder / f"{fracture_key()}-{self.pieces[0]}-{self.pieces[1]}{kind}" / f"{seed}.shape"
 
 
 def load_fracture(path: Path, make: Callable[[], Fracture]) -> Fracture:
@@ -146,13 +165,21 @@ def cache_folder(root: Path | None) -> Path:
 # breaking
 
 
-def broken_solid(seed: int, pieces: tuple[int, int], attempt: int = 0) -> Fracture:
-    """A random solid, broken at random."""
+def broken_solid(
+    seed: int,
+    pieces: tuple[int, int],
+    attempt: int = 0,
+    is_vessel: bool = False,
+    is_chipped: bool = False,
+) -> Fracture:
+    """A random solid or thin-walled vessel, broken at random; of a chipped one a chip is broken off."""
     rng = np.random.default_rng([seed, attempt])
-    _, whole = random_solid(rng)
-    found = break_at_random(whole, pieces, rng)
+    whole = thin_vessel(rng) if is_vessel else random_solid(rng)[1]
+    found = break_solid(whole, 2, rng, is_chipped) if is_chipped else break_at_random(whole, pieces, rng)
     # one in hundreds cannot be broken into enough pieces, and is passed over
-    return found if len(found.pieces) >= pieces[0] else broken_solid(seed, pieces, attempt + 1)
+    if len(found.pieces) >= (2 if is_chipped else pieces[0]):
+        return found
+    return broken_solid(seed, pieces, attempt + 1, is_vessel, is_chipped)
 
 
 def break_at_random(whole: Solid, pieces: tuple[int, int], rng: np.random.Generator) -> Fracture:
@@ -162,14 +189,14 @@ def break_at_random(whole: Solid, pieces: tuple[int, int], rng: np.random.Genera
     return break_solid(whole, int(rng.choice(counts, p=chance / chance.sum())), rng)
 
 
-def break_solid(whole: Solid, pieces: int, rng: np.random.Generator) -> Fracture:
+def break_solid(whole: Solid, pieces: int, rng: np.random.Generator, is_chipped: bool = False) -> Fracture:
     """Break a solid into that many connected pieces, or fewer if no cut leaves both sides connected."""
     parts: dict[int, Solid] = {0: whole}
     cutters: dict[int, int] = {}
     broke: list[int] = []
     while len(parts) < pieces:
         node = max(parts, key=lambda key: parts[key].volume())
-        halves = _halve(parts[node], rng)
+        halves = (_chip if is_chipped else _halve)(parts[node], rng)
         if halves is None:
             break
         cutters[halves[0]] = len(broke)
@@ -186,6 +213,17 @@ def _halve(given: Solid, rng: np.random.Generator) -> tuple[int, Solid, Solid] |
         below, above = given.split(cutter)
         share = below.volume() / given.volume()
         if SHARE[0] <= share <= SHARE[1] and len(below.decompose()) == len(above.decompose()) == 1:
+            return cutter.original_id(), below, above
+    return None
+
+
+def _chip(given: Solid, rng: np.random.Generator) -> tuple[int, Solid, Solid] | None:
+    """The same with a chip below the cut: less than a tenth of the surface, and connected."""
+    for _ in range(TRIES):
+        cutter = random_cutter(given, rng, rng.uniform(*CHIP))
+        below, above = given.split(cutter)
+        share = below.surface_area() / (below.surface_area() + above.surface_area())
+        if CHIP[0] <= share < CHIP[1] and len(below.decompose()) == len(above.decompose()) == 1:
             return cutter.original_id(), below, above
     return None
 
@@ -256,6 +294,83 @@ def _area(surface: Geometry) -> float:
     """Total area, up to one factor for all surfaces of a fracture."""
     assert surface.faces is not None
     return float(np.linalg.norm(area_vectors(surface.points, surface.faces), axis=1).sum() / 2)
+
+
+# wear: edges of the break rounded off, and a little of it lost
+
+
+@dataclass(frozen=True, eq=False)
+class Crease:
+    """Points along the edge between a break and the old surface of a node."""
+
+    points: Float64[np.ndarray, "n 3"]
+    outward: Float64[np.ndarray, "n 3"]
+    """Unit vectors out of the material, halfway between the normals of both sides."""
+
+    @classmethod
+    def of(cls, found: Fracture, node: int, spacing: float) -> Crease:
+        """The crease of a node, at least one point for each ``spacing``; empty if there is none."""
+        bounding = found.bounding(node)
+        faces, is_broken = found.faces[bounding].astype(np.int64), found.cut[bounding] != OUTSIDE
+        points = found.points.astype(np.float64)
+        normals = area_vectors(points, faces)
+        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+        # a node may be of several pieces, each with corners of its own in the same places
+        same = np.unique(found.points, axis=0, return_inverse=True)[1].reshape(-1)
+        ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+        of_face = np.tile(np.arange(len(faces)), 3)
+        names = np.sort(same[ends], axis=1)
+        edges, first, edge = np.unique(names, axis=0, return_index=True, return_inverse=True)
+        edge = edge.reshape(-1)
+        broken, old = (
+            np.bincount(edge[each[of_face]], minlength=len(edges)) for each in (is_broken, ~is_broken)
+        )
+        outward = np.zeros((len(edges), 3))
+        np.add.at(outward, edge, normals[of_face])
+        on = (broken > 0) & (old > 0) & (np.linalg.norm(outward, axis=1) > 1e-6)
+        a, b = (points[ends[first[on], i]] for i in range(2))
+        count = np.maximum(np.ceil(np.linalg.norm(b - a, axis=1) / spacing), 1).astype(int)
+        rows = np.repeat(np.arange(len(a)), count)
+        at = (np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[rows]
+        direction = outward[on] / np.linalg.norm(outward[on], axis=1, keepdims=True)
+        return cls(a[rows] + at[:, None] * (b - a)[rows], direction[rows])
+
+
+def sample_worn(found: Fracture, node: int, n: int, width: float, rng: np.random.Generator) -> Geometry:
+    """Points of a node whose break is worn: even by area before the wear, with normals.
+
+    Edges of the break are rounded like a fillet whose radius has the mean ``width`` and changes along the
+    edge, and the break is lower than a fresh one by a depth that changes over it. Two pieces wear on their
+    own, so that they leave a groove and a gap between them.
+    """
+    parts = [found.surface(node, is_broken=is_broken) for is_broken in (False, True)]
+    area = np.array([_area(part) for part in parts])
+    counts = np.rint(n * area / area.sum()).astype(int)
+    clouds = [
+        sample_surface(p, int(c), int(rng.integers(2**62))) for p, c in zip(parts, counts, strict=True) if c
+    ]
+    cloud = join(clouds, "piece")
+    assert cloud.normals is not None
+    points, normals = cloud.points, cloud.normals
+    wear = [_random_wear(rng) for _ in range(2)]
+    is_broken = np.arange(len(points)) >= counts[0]
+    points = points - (is_broken * LOST * width * wear[0](points))[:, None] * normals
+    crease = Crease.of(found, node, width / 4)
+    if not len(crease.points):
+        return replace(cloud, points=points)
+    far, nearest = cKDTree(crease.points).query(cloud.points)
+    outward, radius = crease.outward[nearest], width * wear[1](crease.points[nearest])[:, None]
+    within = np.maximum(1 - far[:, None] / radius, 0.0)
+    points = points - FILLET * radius * within**2 * outward
+    normals = normals + within * outward  # halfway to the middle of the fillet, at the crease
+    return replace(cloud, points=points, normals=normals / np.linalg.norm(normals, axis=1, keepdims=True))
+
+
+def _random_wear(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+    """A smooth positive field with a mean of about 1: (n, 3) places → (n,) multiples of the mean wear."""
+    field = Fractal.random(rng, 3, 1, WEAR_LENGTH, 2, 0.5)
+    size = float(np.sqrt((field.gain**2).sum() / 2))
+    return lambda at: np.clip(1 + 0.6 * field(at)[:, 0] / size, LEAST_WEAR, MOST_WEAR)
 
 
 # cutters: planes, curved sheets and rough fractures, each as the solid below it
