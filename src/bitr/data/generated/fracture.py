@@ -355,7 +355,7 @@ def sample_worn(found: Fracture, node: int, n: int, width: float, rng: np.random
     wear = [_random_wear(rng) for _ in range(2)]
     is_broken = np.arange(len(points)) >= counts[0]
     points = points - (is_broken * LOST * width * wear[0](points))[:, None] * normals
-    crease = Crease.of(found, node, width / 4)
+    crease = Crease.of(found, node, LEAST_WEAR * width / 4)
     if not len(crease.points):
         return replace(cloud, points=points)
     far, nearest = cKDTree(crease.points).query(cloud.points)
