@@ -24,8 +24,8 @@ from bitr.io import Geometry, area_vectors, join, sample_surface
 RECIPE, MADE_WITH = "46a660f3549e", "3.5.4"
 """Version of the way from a seed to a broken solid, and of manifold3d, in the names of folders of them.
 Change it whenever a seed gives another solid; a test compares some."""
-VESSELS = "vessel-1"
-"""Version of the way from a seed to a thin-walled vessel."""
+VESSELS = "1"
+"""Version of the way from a seed to a broken vessel or a chip; change it as RECIPE."""
 FIRST = {"train": 0, "val": 10**9, "test": 2 * 10**9}
 """Seed of each split's first solid: the ranges have no seed in common."""
 OUTSIDE = -1
@@ -44,10 +44,25 @@ TOUCHING = 0.25
 SAMPLES = 400
 """Points that tell which pieces touch along a cut."""
 
-PLANAR = 0.2
-"""Share of cuts that are planes."""
-SPACING = 0.06
-"""Distance of the corners of a rough cutting surface, where the whole solid has size 1."""
+
+@dataclass(frozen=True)
+class Relief:
+    """Looks of a cutting surface."""
+
+    planar: float
+    """Share of cuts that are planes."""
+    spacing: float
+    """Distance of the corners of a surface that is none, where the whole solid has size 1."""
+    roughness: tuple[float, float]
+    """Range of the roughness of its fractal relief: 0 smooth, 1 jagged."""
+    steep: tuple[float, float]
+    """Range of its greatest slope."""
+
+
+SMOOTH = Relief(0.2, 0.06, (0.3, 1.0), (0.15, 0.9))
+"""Cuts through solids."""
+ROUGH = Relief(0.05, 0.04, (0.8, 1.3), (0.8, 1.8))
+"""Cuts through vessels, and those that take a chip off."""
 DEEP = 9.0
 """Depth of a cutter below its surface, in radii of the solid: farther than anything to be cut."""
 WIDE = 1.35
@@ -142,7 +157,9 @@ class ShapeCache:
 
     def path(self, seed: int) -> Path:
         """Its file, in a folder for the recipe and its settings."""
-        kind = f"-{VESSELS}" * self.is_vessel + "-chip" * self.is_chipped
+        kind = ""
+        if self.is_vessel or self.is_chipped:
+            kind = f"-{'vessel' if self.is_vessel else 'solid'}{'-chip' * self.is_chipped}-{VESSELS}"
         return self.folder / f"{fracture_key()}-{self.pieces[0]}-{self.pieces[1]}{kind}" / f"{seed}.shape"
 
 
@@ -175,28 +192,39 @@ def broken_solid(
     """A random solid or thin-walled vessel, broken at random; of a chipped one a chip is broken off."""
     rng = np.random.default_rng([seed, attempt])
     whole = thin_vessel(rng) if is_vessel else random_solid(rng)[1]
-    found = break_solid(whole, 2, rng, is_chipped) if is_chipped else break_at_random(whole, pieces, rng)
+    if is_chipped:
+        found = break_solid(whole, 2, rng, is_rough=True, is_chipped=True)
+    else:
+        found = break_at_random(whole, pieces, rng, is_rough=is_vessel)
     # one in hundreds cannot be broken into enough pieces, and is passed over
     if len(found.pieces) >= (2 if is_chipped else pieces[0]):
         return found
     return broken_solid(seed, pieces, attempt + 1, is_vessel, is_chipped)
 
 
-def break_at_random(whole: Solid, pieces: tuple[int, int], rng: np.random.Generator) -> Fracture:
+def break_at_random(
+    whole: Solid, pieces: tuple[int, int], rng: np.random.Generator, is_rough: bool = False
+) -> Fracture:
     """Break a solid into a random number of pieces, few more often than many, or fewer if it cannot be."""
     counts = np.arange(pieces[0], pieces[1] + 1)
     chance = 1 / (counts - 1)
-    return break_solid(whole, int(rng.choice(counts, p=chance / chance.sum())), rng)
+    return break_solid(whole, int(rng.choice(counts, p=chance / chance.sum())), rng, is_rough)
 
 
-def break_solid(whole: Solid, pieces: int, rng: np.random.Generator, is_chipped: bool = False) -> Fracture:
+def break_solid(
+    whole: Solid,
+    pieces: int,
+    rng: np.random.Generator,
+    is_rough: bool = False,
+    is_chipped: bool = False,
+) -> Fracture:
     """Break a solid into that many connected pieces, or fewer if no cut leaves both sides connected."""
     parts: dict[int, Solid] = {0: whole}
     cutters: dict[int, int] = {}
     broke: list[int] = []
     while len(parts) < pieces:
         node = max(parts, key=lambda key: parts[key].volume())
-        halves = (_chip if is_chipped else _halve)(parts[node], rng)
+        halves = (_chip if is_chipped else _halve)(parts[node], rng, is_rough)
         if halves is None:
             break
         cutters[halves[0]] = len(broke)
@@ -206,10 +234,10 @@ def break_solid(whole: Solid, pieces: int, rng: np.random.Generator, is_chipped:
     return _find_fits(_gather(parts, cutters, broke))
 
 
-def _halve(given: Solid, rng: np.random.Generator) -> tuple[int, Solid, Solid] | None:
+def _halve(given: Solid, rng: np.random.Generator, is_rough: bool) -> tuple[int, Solid, Solid] | None:
     """The cutter's number and the solid's two sides, both connected and neither too small."""
     for _ in range(TRIES):
-        cutter = random_cutter(given, rng, rng.uniform(*SHARE))
+        cutter = random_cutter(given, rng, rng.uniform(*SHARE), is_rough)
         below, above = given.split(cutter)
         share = below.volume() / given.volume()
         if SHARE[0] <= share <= SHARE[1] and len(below.decompose()) == len(above.decompose()) == 1:
@@ -217,10 +245,10 @@ def _halve(given: Solid, rng: np.random.Generator) -> tuple[int, Solid, Solid] |
     return None
 
 
-def _chip(given: Solid, rng: np.random.Generator) -> tuple[int, Solid, Solid] | None:
+def _chip(given: Solid, rng: np.random.Generator, is_rough: bool) -> tuple[int, Solid, Solid] | None:
     """The same with a chip below the cut: less than a tenth of the surface, and connected."""
     for _ in range(TRIES):
-        cutter = random_cutter(given, rng, rng.uniform(*CHIP))
+        cutter = random_cutter(given, rng, rng.uniform(*CHIP), is_rough)
         below, above = given.split(cutter)
         share = below.surface_area() / (below.surface_area() + above.surface_area())
         if CHIP[0] <= share < CHIP[1] and len(below.decompose()) == len(above.decompose()) == 1:
@@ -376,11 +404,12 @@ def _random_wear(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]
 # cutters: planes, curved sheets and rough fractures, each as the solid below it
 
 
-def random_cutter(given: Solid, rng: np.random.Generator, share: float) -> Solid:
+def random_cutter(given: Solid, rng: np.random.Generator, share: float, is_rough: bool = False) -> Solid:
     """A solid whose upper side passes through ``given`` with about ``share`` of its corners below.
 
     Its upper side is a plane, or a bowed sheet with fractal relief: a height over a plane, no overhang.
     """
+    relief = ROUGH if is_rough else SMOOTH
     points = vertices_of(given)
     # across the line between two corners: long things break across, not along
     first, second = rng.choice(len(points), 2, replace=False)
@@ -388,9 +417,9 @@ def random_cutter(given: Solid, rng: np.random.Generator, share: float) -> Solid
     center = (points.min(axis=0) + points.max(axis=0)) / 2
     local = (points - center) @ turn
     radius = float(np.linalg.norm(local, axis=1).max())
-    height: Height = _flat if rng.random() < PLANAR else _random_relief(rng, radius)
+    height: Height = _flat if rng.random() < relief.planar else _random_relief(rng, radius, relief)
     lift = float(np.quantile(local[:, 2] - height(local[:, :2]), share))
-    cells = 1 if height is _flat else max(8, round(2 * WIDE * radius / SPACING))
+    cells = 1 if height is _flat else max(8, round(2 * WIDE * radius / relief.spacing))
     edge = np.linspace(-WIDE * radius, WIDE * radius, cells + 1)
     u, v = (grid.ravel() for grid in np.meshgrid(edge, edge, indexing="ij"))
     sheet = np.stack([u, v, lift + height(np.stack([u, v], axis=1))], axis=1)
@@ -402,13 +431,15 @@ def _flat(at: Float64[np.ndarray, "n 2"]) -> Float64[np.ndarray, " n"]:
     return np.zeros(len(at))
 
 
-def _random_relief(rng: np.random.Generator, radius: float) -> Height:
+def _random_relief(rng: np.random.Generator, radius: float, relief: Relief) -> Height:
     """A sheet bowed by a random quadratic form and, more or less, rough like broken clay or stone."""
     bow = rng.normal(size=(2, 2)) * rng.uniform(0, 0.35) / radius
     longest = radius * rng.uniform(0.6, 1.6)
-    octaves = max(1, int(np.log2(longest / (3 * SPACING))) + 1)  # the shortest wave spans three corners
-    rough = Fractal.random(rng, 2, 1, longest, octaves, rng.uniform(0.3, 1.0))
-    steep = rng.uniform(0.15, 0.9)
+    octaves = max(
+        1, int(np.log2(longest / (3 * relief.spacing))) + 1
+    )  # the shortest wave spans three corners
+    rough = Fractal.random(rng, 2, 1, longest, octaves, rng.uniform(*relief.roughness))
+    steep = rng.uniform(*relief.steep)
     rough = rough.times(steep / rough.slope(rng.uniform(-radius, radius, (500, 2))))
 
     def height(at: Float64[np.ndarray, "n 2"]) -> Float64[np.ndarray, " n"]:
