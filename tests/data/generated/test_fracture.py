@@ -224,7 +224,7 @@ def store(tmp_path: Path, made: Fracture, monkeypatch: pytest.MonkeyPatch) -> Sh
     """A cache in an empty folder that counts how often a solid is made."""
     calls: list[int] = []
 
-    def counted(seed: int, pieces: tuple[int, int]) -> Fracture:
+    def counted(seed: int, pieces: tuple[int, int], **kind: bool) -> Fracture:
         calls.append(seed)
         return made
 

@@ -151,9 +151,8 @@ class ShapeCache:
 
     def get(self, seed: int) -> Fracture:
         """The broken solid of a seed."""
-        return load_fracture(
-            self.path(seed), lambda: broken_solid(seed, self.pieces, 0, self.is_vessel, self.is_chipped)
-        )
+        kind = {"is_vessel": self.is_vessel, "is_chipped": self.is_chipped}
+        return load_fracture(self.path(seed), lambda: broken_solid(seed, self.pieces, **kind))
 
     def path(self, seed: int) -> Path:
         """Its file, in a folder for the recipe and its settings."""
@@ -186,6 +185,7 @@ def broken_solid(
     seed: int,
     pieces: tuple[int, int],
     attempt: int = 0,
+    *,
     is_vessel: bool = False,
     is_chipped: bool = False,
 ) -> Fracture:
@@ -199,7 +199,7 @@ def broken_solid(
     # one in hundreds cannot be broken into enough pieces, and is passed over
     if len(found.pieces) >= (2 if is_chipped else pieces[0]):
         return found
-    return broken_solid(seed, pieces, attempt + 1, is_vessel, is_chipped)
+    return broken_solid(seed, pieces, attempt + 1, is_vessel=is_vessel, is_chipped=is_chipped)
 
 
 def break_at_random(
