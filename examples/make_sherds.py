@@ -1,4 +1,4 @@
-"""Makes the two sherds of docs/fragments.md: a generated thin-walled vessel, broken in two, both pieces moved.
+"""Makes the two sherds of docs/fragments.md: a generated thin-walled vase, broken in two, both pieces moved.
 
 python examples/make_sherds.py src/bitr/assets
 """
@@ -15,11 +15,11 @@ from bitr.data.poses import inverse, random_pose
 from bitr.io import Geometry, write
 
 SEED = 3_000_000_003
-"""Beyond the seeds of all splits of generated shapes. Of the first six it is the one that shows most of a vessel."""
+"""Beyond the seeds of all splits of generated shapes; of the first six it shows most of a vessel."""
 
 
 def sherds(seed: int) -> tuple[Geometry, Geometry]:
-    """The two pieces of a vessel in their places, as meshes with 120 mm from the middle to the farthest corner."""
+    """Both pieces of a vessel in their places: meshes, 120 mm from the middle to the farthest corner."""
     found = broken_solid(seed, (2, 2), is_vessel=True)
     pieces = []
     for node in found.pieces:
