@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from scipy.spatial import cKDTree
 
 from bitr.data import AssemblyPair, dataset, info
 from bitr.data.generated import ShapeCache, ShapesConfig, shapes
+from bitr.data.generated.dataset import MIXES
 from bitr.data.generated.fracture import FIRST, cache_folder
 from bitr.errors import InputError
 from bitr.io import Geometry, write
@@ -285,11 +287,19 @@ def test_worn_breaks_stand_apart_and_fresh_ones_do_not(root):
 
 
 def test_the_noise_of_worn_fractures_is_half_a_per_cent(root):
+    config = MIXES["eroded"][0]
     noisy = dataset("shapes:eroded", "val", root)
-    quiet = shapes(
-        "val", root, config=ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=0.5, erosion=0.02, noise=0.0)
-    )
+    quiet = shapes("val", root, config=replace(config, noise=0.0, least_noise=0.0))
     assert (noisy[0].source.points - quiet[0].source.points).std() == pytest.approx(0.005, rel=0.1)
+
+
+def test_pieces_that_share_points_by_area_have_one_density(root):
+    """The typical spacing is that of the other side, where each side has as many points it is not."""
+    pairs = shapes("val", root, config=clean("fracture", points=1500, by_area=True))
+    for i in range(4):
+        sides = pairs[i].source.points, pairs[i].reference.points
+        assert abs(sum(map(len, sides)) - 3000) <= 1
+        assert spacing(sides[0]) == pytest.approx(spacing(sides[1]), rel=0.15)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from bitr.data.generated.fracture import (
     ShapeCache,
     cache_folder,
     sample_worn,
+    surface_area,
     unbroken,
 )
 from bitr.data.generated.kernel import random_direction
@@ -44,6 +45,8 @@ HELD_OUT = 200
 """Number of shapes in the splits that are not trained on."""
 TRIES = 20
 """Pairs of planes to try for two crops that overlap, before one plane crops both."""
+FEWEST = 256
+"""Fewest points of a side where both share them by area."""
 DENSER = 1.5
 """Oversampling factor of the even points from which uneven ones are chosen."""
 MESHES = "meshes"
@@ -62,7 +65,9 @@ class ShapesConfig:
     """
 
     points: int = 1000
-    """Points of either side; a cut shares out twice as many between its two sides."""
+    """Points of either side; a cut, or a fracture ``by_area``, shares out twice as many between its sides."""
+    by_area: bool = False
+    """Share the points of a fracture by area, at least 256 for either side, so that both have one density."""
     mix: tuple[float, float, float] = (0.5, 0.2, 0.3)
     """Weight of each kind: pieces of a fracture, whose broken surfaces match; halves of a surface cut by a
     plane, with nothing in common; two crops of a surface, by a plane each, which overlap."""
@@ -117,6 +122,8 @@ class ShapesConfig:
                 raise InputError(f"ShapesConfig: {name} = {getattr(self, name)!r} is out of range")
 
 
+BROKEN = ShapesConfig(points=2500, by_area=True, mix=(1.0, 0.0, 0.0))
+"""Fractures as pairwise benchmarks sample them; 1,000 points of a vessel are too few to see its wall."""
 MIXES = {
     "fracture": (ShapesConfig(mix=(1.0, 0.0, 0.0)), "broken"),
     "cut": (ShapesConfig(mix=(0.0, 1.0, 0.0)), "cut in two by a plane"),
@@ -127,13 +134,13 @@ MIXES = {
         ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.01, least_noise=0.01),
         "cropped twice, so that the crops overlap, with noise of 1% of the radius",
     ),
-    "vessel": (ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=1.0), "thin-walled vessels, broken"),
+    "vessel": (replace(BROKEN, vessels=1.0), "thin-walled vessels, broken"),
     "eroded": (
-        ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=0.5, erosion=0.02, noise=0.005, least_noise=0.005),
+        replace(BROKEN, vessels=0.5, erosion=0.02, least_noise=0.005),
         "solids and vessels, broken, with worn edges of 2% and noise of 0.5% of the radius",
     ),
     "chip": (
-        ShapesConfig(mix=(1.0, 0.0, 0.0), vessels=0.5, is_chipped=True),
+        replace(BROKEN, vessels=0.5, is_chipped=True),
         "solids and vessels, each with a chip of less than a tenth of the surface",
     ),
 }
@@ -189,15 +196,22 @@ def draw(
 def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """Two pieces that fit, or groups of pieces that stayed together: either may be the source."""
     a, b = rng.permutation(given.fits[int(rng.integers(len(given.fits)))])
-    first, second = (_sample_piece(given, int(node), config, rng) for node in (a, b))
+    counts = np.full(2, config.points)
+    if config.by_area:
+        areas = np.array([surface_area(given.surface(int(node))) for node in (a, b)])
+        counts = np.maximum(np.rint(2 * config.points * areas / areas.sum()), FEWEST).astype(int)
+    first, second = (
+        _sample_piece(given, int(node), int(n), config, rng) for node, n in zip((a, b), counts, strict=True)
+    )
     return first, second
 
 
-def _sample_piece(given: Fracture, node: int, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
+def _sample_piece(
+    given: Fracture, node: int, n: int, config: ShapesConfig, rng: np.random.Generator
+) -> Geometry:
     if config.erosion == 0:
-        return _sample(given.surface(node), config.points, config, rng)
-    worn = sample_worn(given, node, int(DENSER * config.points) + 1, config.erosion, rng)
-    return _thin_unevenly(worn, config.points, config, rng)
+        return _sample(given.surface(node), n, config, rng)
+    return _thin_unevenly(sample_worn(given, node, int(DENSER * n) + 1, config.erosion, rng), n, config, rng)
 
 
 def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:

@@ -311,14 +311,14 @@ def _sample_side(
 ) -> tuple[Float64[np.ndarray, "n 3"], Int64[np.ndarray, " n"], float]:
     """Points of one side of a cut, even by area, the piece of each, and the whole area."""
     surfaces = {piece: found.surface(piece, cut) for piece in found.pieces_of(node)}
-    areas = {piece: _area(surface) for piece, surface in surfaces.items()}
+    areas = {piece: surface_area(surface) for piece, surface in surfaces.items()}
     total = sum(areas.values())
     counts = {piece: round(SAMPLES * area / total) for piece, area in areas.items()}
     points = [sample_surface(surfaces[p], n, seed=0).points for p, n in counts.items() if n]
     return np.concatenate(points), np.repeat(list(counts), list(counts.values())), total
 
 
-def _area(surface: Geometry) -> float:
+def surface_area(surface: Geometry) -> float:
     """Total area, up to one factor for all surfaces of a fracture."""
     assert surface.faces is not None
     return float(np.linalg.norm(area_vectors(surface.points, surface.faces), axis=1).sum() / 2)
@@ -372,7 +372,7 @@ def sample_worn(found: Fracture, node: int, n: int, width: float, rng: np.random
     own, so that they leave a groove and a gap between them.
     """
     parts = [found.surface(node, is_broken=is_broken) for is_broken in (False, True)]
-    area = np.array([_area(part) for part in parts])
+    area = np.array([surface_area(part) for part in parts])
     counts = np.rint(n * area / area.sum()).astype(int)
     clouds = [
         sample_surface(p, int(c), int(rng.integers(2**62))) for p, c in zip(parts, counts, strict=True) if c
