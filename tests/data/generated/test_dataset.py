@@ -18,8 +18,9 @@ from scipy.spatial import cKDTree
 
 from bitr.data import AssemblyPair, dataset, info
 from bitr.data.generated import ShapeCache, ShapesConfig, shapes
-from bitr.data.generated.dataset import MIXES
+from bitr.data.generated.dataset import MIXES, PIXEL, _seen_from
 from bitr.data.generated.fracture import FIRST, cache_folder
+from bitr.data.poses import move_points
 from bitr.errors import InputError
 from bitr.io import Geometry, write
 from tests.assembly.solids import box
@@ -339,3 +340,25 @@ def test_a_cloud_among_the_meshes_is_refused_by_name(meshes):
     write(meshes / "shapes" / "points.ply", Geometry(shape(50, np.random.default_rng(0)).points))
     with pytest.raises(InputError, match=r"points\.ply: is a cloud of points, expected a mesh"):
         dataset("shapes:meshes", "test", meshes)
+
+
+def test_scans_see_nothing_behind_anything_else(root):
+    config = ShapesConfig(points=4000, solids=6, mix=ONLY["crop"], is_seen=True, noise=0.0)
+    for i in range(3):
+        pair = shapes("train", root, config=config)[i]
+        source = move_points(pair.ref_from_src, pair.source.points)
+        assert pair.source.normals is None
+        assert pair.reference.normals is None
+        shared = (cKDTree(pair.reference.points).query(source)[0] < 0.05).mean()
+        assert 0.1 < shared < 0.99  # the views overlap, and each sees something of its own
+
+
+def test_a_view_of_a_ball_is_the_half_that_faces_the_eye():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(60_000, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    seen = points[_seen_from(points, np.array([0.0, 0.6, 0.8]))]
+    height = seen @ np.array([0.0, 0.6, 0.8])
+    assert (height > 0).mean() > 0.97
+    assert height.max() > 0.99
+    assert len(seen) > 0.9 * np.pi / PIXEL**2

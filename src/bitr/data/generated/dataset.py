@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
 from bitr.data.generated.fracture import (
     FIRST,
@@ -49,6 +49,10 @@ FEWEST = 256
 """Fewest points of a side where both share them by area."""
 DENSER = 1.5
 """Oversampling factor of the even points from which uneven ones are chosen."""
+APART = (30.0, 110.0)
+"""Range of the angle between two views, in degrees."""
+PIXEL, PER_PIXEL = 0.025, 6.0
+"""Edge of a pixel of a range image over the radius of the shape, and points of the surface for each."""
 MESHES = "meshes"
 MESH_FILES = ("shapes/*.obj", "shapes/*.off", "shapes/*.ply", "shapes/*.stl")
 PER_MESH = 12
@@ -79,6 +83,8 @@ class ShapesConfig:
     """Range of the share of the surface that a crop keeps."""
     overlap: float = 0.1
     """Least share of the smaller crop that lies in the other too; less would not determine the pose."""
+    is_seen: bool = False
+    """Crops are what range scanners see from two sides, without normals: nothing behind anything else."""
     noise: float = 0.005
     """Standard deviation of each coordinate."""
     least_noise: float = 0.0
@@ -134,6 +140,7 @@ MIXES = {
         ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.01, least_noise=0.01),
         "cropped twice, so that the crops overlap, with noise of 1% of the radius",
     ),
+    "scan": (ShapesConfig(points=2500, mix=(0.0, 0.0, 1.0), is_seen=True), "seen from two sides by scanners"),
     "vessel": (replace(BROKEN, vessels=1.0), "thin-walled vessels, broken"),
     "eroded": (
         replace(BROKEN, vessels=0.5, erosion=0.02, least_noise=0.005),
@@ -222,6 +229,8 @@ def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator)
 
 def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """The surface of the whole, sampled twice, each time cropped by a plane of its own; the two overlap."""
+    if config.is_seen:
+        return _two_views(given.surface(WHOLE), config, rng)
     keep = rng.uniform(*config.keep, 2)
     counts = np.rint(config.points / keep).astype(int)
     even = sample_by_area(given.surface(WHOLE), int(DENSER * counts.sum()) + 2, rng)
@@ -236,6 +245,35 @@ def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) 
         for sample, direction in zip(samples, directions, strict=True)
     )
     return first, second
+
+
+def _two_views(surface: Geometry, config: ShapesConfig, rng: np.random.Generator) -> Sides:
+    """The nearest points of the surface in two range images from far away; the two overlap."""
+    count = int(PER_PIXEL * surface_area(surface) / PIXEL**2)
+    samples = [sample_by_area(surface, count, rng) for _ in range(2)]
+    for _ in range(TRIES):
+        first, across = random_direction(rng), random_direction(rng)
+        across -= (across @ first) * first
+        angle = np.radians(rng.uniform(*APART))
+        second = np.cos(angle) * first + np.sin(angle) * across / np.linalg.norm(across)
+        rows = [_seen_from(each.points, way) for each, way in zip(samples, (first, second), strict=True)]
+        shared = np.isin(_seen_from(samples[0].points, second), rows[0]).sum() / max(map(len, rows))
+        if shared >= config.overlap:
+            break
+    one, other = (
+        replace(take(each, rng.permutation(own)[: config.points]), normals=None)
+        for each, own in zip(samples, rows, strict=True)
+    )
+    return one, other
+
+
+def _seen_from(points: Float64[np.ndarray, "n 3"], direction: Vector) -> Int64[np.ndarray, " m"]:
+    """Numbers of the points that nothing hides from an eye far away in a direction: one for each pixel."""
+    across = np.linalg.svd(direction[None])[2][1:]
+    column, row = np.floor(points @ across.T / PIXEL).astype(np.int64).T
+    pixel = (column - column.min()) * (np.ptp(row) + 1) + row - row.min()
+    order = np.lexsort((-(points @ direction), pixel))
+    return order[np.diff(pixel[order], prepend=-1) > 0]
 
 
 DRAW: dict[str, Callable[[Fracture, ShapesConfig, np.random.Generator], Sides]] = {
@@ -302,7 +340,8 @@ def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
-    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops, ``shapes:vessel`` broken thin-walled
+    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops, ``shapes:scan`` range scans from two
+    sides, ``shapes:vessel`` broken thin-walled
     vessels, ``shapes:eroded`` worn fractures, ``shapes:chip`` chips; ``shapes:meshes`` cuts and crops the
     user's own meshes."""
     if option == MESHES:
