@@ -53,6 +53,92 @@ def test_surfaces_of_fragments_are_stored_and_the_same_when_read_again(tmp_path,
     assert np.array_equal(again.source.points, made.source.points)
 
 
+# the official lists
+
+
+def write_official(root, subset="everyday", shapes=12):
+    """Breaking Bad's layout: a list of shapes, and folders of fractures in two and in three pieces."""
+    home = root / "breaking_bad"
+    names = [f"{subset}/{'Bowl/' if subset == 'everyday' else ''}object{i}" for i in range(shapes)]
+    for name in names:
+        for fracture in ("fractured_0", "fractured_1", "mode_0"):
+            folder = home / name / fracture
+            folder.mkdir(parents=True)
+            write(folder / "piece_0.obj", box((0.3, 0.3, 0.1)))
+            write(folder / "piece_1.obj", box((0.3, 0.3, 0.6), (0, 0, 0.1)))
+            if fracture == "fractured_1":
+                write(folder / "piece_2.obj", box((0.3, 0.3, 0.1), (0, 0, 0.7)))
+    (home / "data_split").mkdir()
+    (home / f"data_split/{subset}.train.txt").write_text("".join(f"{name}\n" for name in names[:-2]))
+    (home / f"data_split/{subset}.val.txt").write_text("\n".join(names[-2:]))
+    return home
+
+
+@pytest.mark.parametrize("subset", ["everyday", "artifact"])
+def test_official_lists_give_the_pairs_of_two_pieces(tmp_path, subset):
+    write_official(tmp_path, subset)
+    found = {split: dataset(subset, split, tmp_path) for split in SPLITS}
+    ids = {split: {pair.id for pair in pairs} for split, pairs in found.items()}
+    within = "everyday/Bowl/" if subset == "everyday" else "artifact/"
+    assert ids["test"] == {
+        f"{within}object{i}/{frac}" for i in (10, 11) for frac in ("fractured_0", "mode_0")
+    }
+    assert len(ids["train"]) + len(ids["val"]) == 20  # ten shapes of the list to train with
+    shapes = {split: {id.rpartition("/")[0] for id in ids[split]} for split in SPLITS}
+    assert all(not shapes[a] & shapes[b] for a, b in combinations(SPLITS, 2))
+
+
+def test_pieces_of_a_list_share_5000_points_by_area_and_meet(tmp_path):
+    write_official(tmp_path)
+    pair = dataset("everyday", "test", tmp_path)[0]
+    areas = 2 * 0.09 + 4 * 0.03, 2 * 0.09 + 4 * 0.18  # 0.3 × 0.3 × 0.1 and 0.3 × 0.3 × 0.6
+    assert len(pair.source.points) == round(5000 * areas[0] / sum(areas))
+    assert len(pair.source.points) + len(pair.reference.points) == 5000
+    assert (gaps(pair) < 0.02).mean() > 0.25  # the broken face is 0.09 of 0.3
+    assert np.isclose(np.linalg.norm(pair.source.normals, axis=1), 1).all()
+
+
+def test_lists_of_fractures_with_their_numbers_of_pieces_are_read(tmp_path):
+    home = write_official(tmp_path)
+    (home / "data_split/everyday.val.txt").unlink()
+    (home / "data_list").mkdir()
+    lines = "2 everyday/Bowl/object3/fractured_0\n3 everyday/Bowl/object3/fractured_1\n"
+    (home / "data_list/everyday_val.txt").write_text(lines)
+    assert [pair.id for pair in dataset("everyday", "test", tmp_path)] == [
+        "everyday/Bowl/object3/fractured_0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("everyday/Bowl/object99", r"everyday\.val\.txt, line 2: no folder .*object99; unpack all"),
+        ("artifact/object1", r"line 2: found 'artifact/object1', expected everyday/…/SHAPE"),
+        ("two everyday/Bowl/object1", "line 2: found 'two everyday/Bowl/object1', expected"),
+        ("everyday/../../secret", "line 2: found 'everyday/../../secret', expected"),
+        ("2 everyday/Bowl/object1/fractured_1", "has 3 pieces, expected the 2 that the list says"),
+    ],
+)
+def test_a_line_that_does_not_fit_the_files_is_named(tmp_path, line, says):
+    home = write_official(tmp_path)
+    (home / "data_split/everyday.val.txt").write_text(f"everyday/Bowl/object1\n{line}\n")
+    with pytest.raises(InputError, match=says):
+        dataset("everyday", "test", tmp_path)
+
+
+def test_a_list_without_unpacked_shapes_says_what_to_run(tmp_path):
+    home = write_official(tmp_path)
+    (home / "everyday").rename(home / "everyday_compressed")
+    with pytest.raises(InputError, match=r"run Breaking Bad's decompress\.py"):
+        dataset("everyday", "test", tmp_path)
+    (home / "data_split/everyday.val.txt").unlink()
+    with pytest.raises(InputError, match=r"everyday: no everyday\.val\.txt below"):
+        dataset("everyday", "test", tmp_path)
+
+
+# pieces and their files
+
+
 def test_coincident_faces_are_dropped_when_pieces_are_merged():
     left, right = box(), box(at=(1, 0, 0))
     whole = merge([left, right], "two boxes")

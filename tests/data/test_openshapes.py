@@ -120,6 +120,7 @@ def test_each_object_has_a_pair_and_neighbours_are_of_different_objects(root):
         (":crop", {"crop"}),
         (":noisy", {"crop"}),
         (":fracture", {"fracture"}),
+        (":eroded", {"fracture"}),
     ],
 )
 def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
@@ -134,7 +135,9 @@ def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
 
 
 def test_an_unknown_option_is_refused_with_those_there_are():
-    with pytest.raises(InputError, match="openshapes:sliced: expected one of cut, crop, fracture, noisy"):
+    with pytest.raises(
+        InputError, match="openshapes:sliced: expected one of cut, crop, fracture, noisy, eroded"
+    ):
         info("openshapes:sliced")
 
 

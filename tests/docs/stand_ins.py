@@ -20,6 +20,8 @@ POINTS = 240
 
 def make_stand_ins(folder: Path) -> None:
     """Pieces, pairs of one's own in every form, a checkpoint, configs, and a shape in the bunny's place."""
+    for name in ("sherd-a.ply", "sherd-b.ply"):
+        shutil.copy(ROOT / "src" / "bitr" / "assets" / name, folder)
     rng = torch.Generator().manual_seed(0)
     x, y, pose = _pair(rng)
     for name, piece in {"handle": x, "mug": y, "hook": y}.items():

@@ -4,10 +4,12 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import bitr
+from bitr.evaluation.metrics import rotation_error_deg
 from bitr.groups import Rigid
 from bitr.io import read
 
@@ -26,6 +28,26 @@ def test_the_demo_pair_is_what_its_script_makes(tmp_path, monkeypatch):
     for name in ("demo-source.ply", "demo-reference.ply"):
         assert abs(read(tmp_path / name).points - read(ASSETS / name).points).max() < 1e-6
     assert (tmp_path / "demo-pose.txt").read_text()[:60] == (ASSETS / "demo-pose.txt").read_text()[:60]
+
+
+def test_the_sherds_are_what_their_script_makes(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["make_sherds.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "make_sherds.py"), run_name="__main__")
+    for name in ("sherd-a.ply", "sherd-b.ply"):
+        made, kept = read(tmp_path / name), read(ASSETS / name)
+        assert (made.faces == kept.faces).all()
+        assert abs(made.points - kept.points).max() < 1e-3  # of 120
+    assert (tmp_path / "sherd-pose.txt").read_text()[:60] == (ASSETS / "sherd-pose.txt").read_text()[:60]
+    assert sum((ASSETS / name).stat().st_size for name in ("sherd-a.ply", "sherd-b.ply")) < 300_000
+
+
+@pytest.mark.slow
+def test_the_sherds_are_joined_by_their_breaks():
+    found = bitr.assemble(ASSETS / "sherd-a.ply", ASSETS / "sherd-b.ply")
+    truth = np.loadtxt(ASSETS / "sherd-pose.txt")
+    assert found.method == "mate"
+    assert rotation_error_deg(found.transformation, truth) < 2
+    assert np.linalg.norm(found.transformation[:3, 3] - truth[:3, 3]) < 12  # a tenth of the radius
 
 
 def test_the_training_script_trains_and_saves(training, tmp_path):

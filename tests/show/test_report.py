@@ -245,7 +245,7 @@ EVIL = "</script><img src=x onerror=alert(1)> | {{scenes}} \" '"
 def score(number, degrees, id="pair"):
     if degrees is None:
         return Score(f"{id} {number}", "m", 0.5, None, None, f"refused {EVIL}")
-    errors = Errors(degrees, 0.1, 0.2, 0.3, 0.4, 0.5, None)
+    errors = Errors(degrees, 0.1, 0.2, 0.3, 0.4, 0.5, *[0.0] * 5, None)
     return Score(f"{id} {number}", "m", 0.5, np.eye(4), errors, None, right=degrees < 15, confidence=0.625)
 
 

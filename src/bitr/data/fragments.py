@@ -1,4 +1,7 @@
-"""Fragment reassembly of Sec. 6.4: a broken bottle in two pieces, from Breaking Bad."""
+"""Fragment reassembly of Sec. 6.4: broken bottles and other vessels in two pieces, from Breaking Bad.
+
+Classes have splits of our own by shape. ``everyday`` and ``artifact`` are the pairs of the official lists.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import read_text
 from bitr.data.registry import DatasetInfo
-from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_of
+from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_by_hash, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_by_area, sample_grid, sample_uniform
 from bitr.errors import InputError, require
 from bitr.io import Geometry, join, read
@@ -27,13 +31,26 @@ STEPS = 127
 SAME_PLACE = 1e-6
 """Vertices of two pieces that are closer, along each axis, are one vertex of the shape."""
 PIECES = (".obj", ".glb", ".ply", ".stl", ".off")
+BOTTLES = ("winebottle", "beerbottle", "bottle", "drinkbottle")
+"""Data sets that ``winebottle:all`` trains with."""
 CLASSES = {
     "winebottle": "WineBottle",
     "beerbottle": "BeerBottle",
     "bottle": "Bottle",
     "drinkbottle": "DrinkBottle",
+    "pillbottle": "PillBottle",
+    "wineglass": "WineGlass",
+    "vase": "Vase",
+    "mug": "Mug",
+    "bowl": "Bowl",
 }
 """Data sets, and the names of their classes in Breaking Bad."""
+SUBSETS = ("everyday", "artifact")
+"""Parts of Breaking Bad that have official lists."""
+LISTS = ("data_split/{subset}.{half}.txt", "{subset}.{half}.txt", "data_list/{subset}_{half}.txt")
+"""Places of the lists below the folder: in the official archive, beside the data, in other benchmarks."""
+POINTS, FEWEST_POINTS = 5000, 256
+"""Points of an object, which its pieces share by area, and the fewest of a piece, as in other benchmarks."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +90,18 @@ def _surfaces(fracture: Fracture) -> Arrays:
     """One point for each cube of the grid that either surface runs through, and its outward normal."""
     found: Arrays = {}
     for side, mesh in zip("ab", fracture.load(), strict=True):
-        assert mesh.faces is not None
-        a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
-        area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
         rng = np.random.default_rng(zlib.crc32(fracture.id.encode()))
-        grid = sample_grid(sample_by_area(mesh, max(16, round(PER_CELL * area / GRID**2)), rng), GRID)
+        grid = sample_grid(sample_by_area(mesh, max(16, round(PER_CELL * _area(mesh) / GRID**2)), rng), GRID)
         assert grid.normals is not None
         found[f"{side}_points"] = grid.points.astype(np.float32)
         found[f"{side}_normals"] = np.rint(STEPS * grid.normals).astype(np.int8)
     return found
+
+
+def _area(mesh: Geometry) -> float:
+    assert mesh.faces is not None
+    a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
+    return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
 
 
 def fractures(name: str, root: Path | None) -> list[Fracture]:
@@ -91,10 +111,11 @@ def fractures(name: str, root: Path | None) -> list[Fracture]:
 
 def packed_fractures(root: Path | None, name: str) -> list[Fracture]:
     """The fractures of ``NAME_meshes.npz``, in the bipartitions that ``NAME_index.json`` lists."""
-    found = find_below(root, f"breaking_bad/{name}_index.json")
+    index = f"breaking_bad/{name}_index.json", f"breaking_bad_more/breaking_bad_{name}_index.json"
+    found = find_below(root, *index)
     if not found:
         return []
-    meshes = found[0].with_name(f"{name}_meshes.npz")
+    meshes = found[0].with_name(found[0].name.replace("_index.json", "_meshes.npz"))
     require(meshes.is_file(), f"{meshes}: no such file, expected the meshes that {found[0].name} lists")
     fractures = []
     for entry in json.loads(found[0].read_text(encoding="utf-8")):
@@ -124,11 +145,16 @@ def folder_fractures(root: Path | None, category: str) -> list[Fracture]:
     """The fractures of ``CATEGORY/SHAPE/FRACTURE/`` that have two files, one for each piece."""
     found = []
     for folder in find_below(root, f"breaking_bad/{category}/*/*", f"breaking_bad/*/{category}/*/*"):
-        pieces = sorted(p for p in folder.glob("*") if p.suffix.lower() in PIECES) if folder.is_dir() else []
+        pieces = _pieces_in(folder)
         if len(pieces) == 2:
             shape = folder.parent.name
             found.append(Fracture(f"{shape}/{folder.name}/native/0+1", shape, partial(_load_files, *pieces)))
     return found
+
+
+def _pieces_in(folder: Path) -> list[Path]:
+    """The files of the pieces, none if it is no folder."""
+    return sorted(p for p in folder.glob("*") if p.suffix.lower() in PIECES) if folder.is_dir() else []
 
 
 def _load_files(a: Path, b: Path) -> tuple[Geometry, Geometry]:
@@ -155,11 +181,92 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
     return Geometry(whole.points[first][used], faces=renumbered.reshape(-1, 3), name=name)
 
 
+# the official lists
+
+
+def find_list(root: Path | None, subset: str, half: str) -> Path | None:
+    """The list of the half "train" or "val" of a subset."""
+    places = [f"breaking_bad*/{place.format(subset=subset, half=half)}" for place in LISTS]
+    return next(iter(find_below(root, *places)), None)
+
+
+def listed_fractures(path: Path, subset: str) -> list[Fracture]:
+    """The two-piece fractures of a list.
+
+    A line is the folder of a shape, ``everyday/Bowl/SHAPE`` or ``artifact/SHAPE``, all of whose fractures in
+    two pieces count, or a number of pieces and a folder of them, ``2 everyday/Bowl/SHAPE/fractured_0``.
+    """
+    home = path.parent.parent if path.parent.name in ("data_split", "data_list") else path.parent
+    found = []
+    for number, line in enumerate(read_text(path, "a list of folders").splitlines(), start=1):
+        words, at = line.split(), f"{path}, line {number}"
+        if not words:
+            continue
+        within = words[-1]
+        is_fracture = len(words) == 2 and words[0].isdigit()
+        if not (is_fracture or len(words) == 1) or within.split("/")[0] != subset or ".." in within:
+            raise InputError(
+                f"{at}: found {line!r:.80}, expected {subset}/…/SHAPE, or a number of pieces and "
+                f"{subset}/…/SHAPE/FRACTURE"
+            )
+        if is_fracture and words[0] != "2":
+            continue
+        if not (home / within).is_dir():
+            raise InputError(f"{at}: no folder {home / within}{_hint(home, subset)}")
+        folders = (
+            [home / within] if is_fracture else sorted(p for p in (home / within).iterdir() if p.is_dir())
+        )
+        for folder in folders:
+            pieces = _pieces_in(folder)
+            if len(pieces) == 2:
+                shape = within.rpartition("/")[0] if is_fracture else within
+                id = folder.relative_to(home).as_posix()
+                found.append(Fracture(id, shape, partial(_load_files, *pieces)))
+            elif is_fracture:
+                raise InputError(
+                    f"{at}: {folder} has {len(pieces)} pieces, expected the 2 that the list says"
+                )
+    return found
+
+
+def _hint(home: Path, subset: str) -> str:
+    if (home / f"{subset}_compressed").is_dir() and not (home / subset).is_dir():
+        return f"; {subset}_compressed/ is there: run Breaking Bad's decompress.py"
+    return "; unpack all that the list names, or take a class, as winebottle"
+
+
+def _sample_listed(fractures: Sequence[Fracture], i: int, rng: np.random.Generator) -> AssemblyPair:
+    """5,000 points of both pieces together, shared by area, with normals."""
+    sides = fractures[i].load()
+    area = np.array([_area(side) for side in sides])
+    counts = np.maximum(np.rint(POINTS * area / area.sum()), FEWEST_POINTS).astype(int)
+    source, reference = (sample_by_area(side, int(n), rng) for side, n in zip(sides, counts, strict=True))
+    return move_randomly(assembled(source, reference, fractures[i].id), rng)
+
+
+def _open_list(subset: str, split: str, root: Path | None, seed: int) -> Pairs:
+    """The official second list is the test, as in all papers; a tenth of the training shapes validates."""
+    path = find_list(root, subset, "val" if split == "test" else "train")
+    if path is None:
+        raise InputError(
+            f"{subset}: no {subset}.{'val' if split == 'test' else 'train'}.txt below {root}, expected it in "
+            "breaking_bad/data_split/"
+        )
+    found = listed_fractures(path, subset)
+    if split != "test":
+        found = [f for f in found if (split_by_hash(f.shape) == "val") == (split == "val")]
+    return Pairs(subset, split, seed, partial(_sample_listed, found), range(len(found)))
+
+
 def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> Pairs:
-    classes = CLASSES if others and split == "train" else (name,)
+    classes = BOTTLES if others and split == "train" else (name,)
     found = [f for each in classes for f in fractures(each, root) if split_of(each, f.shape) == split]
     key = hashlib.sha256(f"{Path(root or '').resolve()} {GRID} {PER_CELL}".encode()).hexdigest()[:12]
     return Pairs(name, split, seed, _Broken(found, cache_home() / "surfaces" / key), range(len(found)))
+
+
+def _has_list(subset: str, root: Path | None) -> bool:
+    return any(find_list(root, subset, half) for half in ("train", "val"))
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
@@ -170,5 +277,7 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 
 
 OPEN = {name: partial(_open, name, False) for name in CLASSES}
+OPEN |= {subset: partial(_open_list, subset) for subset in SUBSETS}
 PRESENT = {name: lambda root, name=name: bool(fractures(name, root)) for name in CLASSES}
+PRESENT |= {subset: lambda root, subset=subset: _has_list(subset, root) for subset in SUBSETS}
 VARIANTS = {"winebottle": _variant}

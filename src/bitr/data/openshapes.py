@@ -34,7 +34,7 @@ COUNTS = {"train": 100_000, "val": 400, "test": 400}
 """Number of pairs: for training the length of an epoch; held-out splits have at least one of each object."""
 BREAKS = 3
 """Number of fractures of each solid."""
-OPTIONS = ("cut", "crop", "fracture", "noisy")
+OPTIONS = ("cut", "crop", "fracture", "noisy", "scan", "eroded")
 """Options of ``shapes`` that this data set has too."""
 
 FLAT = 0.1
@@ -212,7 +212,8 @@ def openshapes(
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
-    """``openshapes:cut``, ``:crop``, ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops."""
+    """``openshapes:cut``, ``:crop``, ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops,
+    ``:scan`` range scans from two sides, ``:eroded`` worn fractures."""
     if option not in OPTIONS:
         raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float64
 from scipy.optimize import brentq
-from scipy.spatial import cKDTree
+from scipy.spatial import ConvexHull, cKDTree
 from scipy.spatial.transform import Rotation
 
 from bitr.data import AssemblyPair
@@ -22,7 +22,7 @@ RIGHT_DEGREES, RIGHT_SHARE = 15.0, 0.1
 MESH_POINTS = 2000
 """Points sampled on a mesh to decide whether a pose is right."""
 PLACED = 0.01
-"""Squared Chamfer distance below which Breaking Bad counts a part as placed, for shapes of about size 1."""
+"""Squared Chamfer distance, in squared sizes of the shape, below which Breaking Bad calls a part placed."""
 PARTNERS = 0.05
 """Metres within which 3DMatch takes two points for the same place."""
 REGISTERED = 0.2
@@ -91,19 +91,10 @@ def part_chamfer(pose: Pose, truth: Pose, source: Float64[np.ndarray, "n 3"]) ->
     return chamfer(move_points(pose, source), move_points(truth, source))
 
 
-def part_accuracy(part_chamfers: Float64[np.ndarray, " n"]) -> float:
-    """Breaking Bad's part accuracy: the share of parts whose Chamfer distance is below 0.01.
-
-    Only the source can be misplaced; the reference stands at its true place and is not counted. Benchmarks
-    that count it report (1 + a)/2 for pairs where this is a. NaN counts as misplaced.
-    """
-    return float(np.mean(part_chamfers < PLACED))
-
-
 def shape_chamfer(
     pose: Pose, truth: Pose, source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]
 ) -> float:
-    r"""Breaking Bad's Chamfer distance of the whole: :math:`\mathrm{CD}(g X \cup Y,\; g_{gt} X \cup Y)`."""
+    r"""Chamfer distance of the whole: :math:`\mathrm{CD}(g X \cup Y,\; g_{gt} X \cup Y)`."""
     found, right = (np.concatenate([move_points(g, source), reference]) for g in (pose, truth))
     return chamfer(found, right)
 
@@ -114,6 +105,82 @@ def add_s(pose: Pose, truth: Pose, source: Float64[np.ndarray, "n 3"]) -> float:
     In the unit of the pair. Small also where the shape is symmetric, known or not.
     """
     return float(np.mean(cKDTree(move_points(pose, source)).query(move_points(truth, source))[0]))
+
+
+# Metrics of fracture assembly (Breaking Bad, PMTR, CMNet), without an anchor
+
+
+@dataclass(frozen=True)
+class Mating:
+    """Errors as papers on broken objects report them. Lengths are in sizes of the assembled shape.
+
+    Those papers fix the larger piece and move the smaller one, and so do ``cd`` and ``crd`` here. Only the
+    pose of one piece relative to the other counts: no piece is given its true place in the world.
+    """
+
+    euler_rmse_deg: float
+    """RMSE(R) over three Euler angles. It depends on the frames of the files."""
+    translation_rmse: float
+    """RMSE(T) over three coordinates, with both pieces centred on their means."""
+    cd: float
+    """Squared Chamfer distance of the whole from the true whole."""
+    crd: float
+    """Mean distance of the whole's points from their own places; no other point can stand in for one."""
+    placed: float
+    """Share of the two parts whose squared Chamfer distance, seen from the other part, is below 0.01."""
+
+
+def mating_errors(
+    pose: Pose,
+    truth: Pose,
+    source: Float64[np.ndarray, "n 3"],
+    reference: Float64[np.ndarray, "m 3"],
+    source_share: float,
+) -> Mating:
+    """The errors of a pose; ``source_share`` is the source's share of the surface of both pieces.
+
+    A swap changes only the Euler angles; motions of either piece change only those; a scale changes nothing.
+    """
+    size = diameter(np.concatenate([move_points(truth, source), reference]))
+    there = pose, truth, source, reference
+    back = inverse(pose), inverse(truth), reference, source
+    parts = [part_chamfer(*way[:3]) / size**2 for way in (there, back)]
+    # the smaller piece moves; of two that are equal, each does in turn
+    turns = [there] * (source_share <= 0.5) + [back] * (source_share >= 0.5)
+    smaller = min(source_share, 1 - source_share)
+    return Mating(
+        euler_rmse_deg=euler_rmse_deg(pose, truth),
+        translation_rmse=displacement(*there) / size / 3**0.5,
+        cd=float(np.mean([shape_chamfer(*turn) for turn in turns])) / size**2,
+        crd=smaller * float(np.mean([_mean_gap(*turn[:3]) for turn in turns])) / size,
+        placed=float(np.mean([part < PLACED for part in parts])),
+    )
+
+
+def euler_rmse_deg(pose: Pose, truth: Pose) -> float:
+    """Root mean square of the differences of the Euler angles about the fixed axes x, y and z, in degrees.
+
+    A difference is at most 180°. This is no distance of rotations: where the middle angle is near ±90°,
+    near rotations have different angles, and turning the files changes it. See ``rotation_error_deg``.
+    """
+    a, b = (Rotation.from_matrix(each[:3, :3]).as_euler("xyz", degrees=True) for each in (pose, truth))
+    apart = np.abs(a - b)
+    return float(np.sqrt(np.mean(np.minimum(apart, 360 - apart) ** 2)))
+
+
+def diameter(points: Float64[np.ndarray, "n 3"]) -> float:
+    """The greatest distance between two points.
+
+    Breaking Bad scales shapes to a box of side 1. Of long and of round shapes this is the box's longest side,
+    and it does not change when the shape is turned.
+    """
+    # joggled by rounding errors, so that flat shapes have a hull too
+    corners = points[ConvexHull(points, qhull_options="QJ").vertices] if len(points) > 8 else points
+    return float(max(np.linalg.norm(corners - corner, axis=1).max() for corner in corners))
+
+
+def _mean_gap(pose: Pose, truth: Pose, points: Float64[np.ndarray, "n 3"]) -> float:
+    return float(np.linalg.norm(move_points(pose, points) - move_points(truth, points), axis=1).mean())
 
 
 # 3DMatch's criterion

@@ -14,6 +14,13 @@ from bitr.evaluation.calibrate import LOW, SURE
 from bitr.evaluation.evaluate import ERRORS, Evaluation, Score
 
 NONE = "–"
+FRACTURES = (
+    ("RMSE(R), Euler (°)", "euler_rmse_deg", 1.0),
+    ("RMSE(T) · 100", "translation_rmse", 100.0),
+    ("CD · 1000", "cd", 1000.0),
+    ("CRD · 100", "crd", 100.0),
+)
+"""Columns of papers on fractures, for pairs without a unit, in the factors that they print."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,13 @@ def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
     placed = [each.part_accuracy for each in pooled]
     if any(share is not None for share in placed):
         yield "part accuracy", [_share(share) for share in placed], NONE
+        for head, error, times in FRACTURES:
+            cells = [_error(row, error, ".3g", times) for row in rows]
+            yield (
+                head,
+                [NONE if share is None else cell for share, cell in zip(placed, cells, strict=True)],
+                NONE,
+            )
     for name in dict.fromkeys(name for row in rows for name in row.shares):
         yield name, [_share(row.shares.get(name)) for row in rows], NONE
     yield "seconds", [NONE if each is None else f"{each.mean:.2g}" for each in seconds], NONE
@@ -161,11 +175,12 @@ def _share(share: float | None) -> str:
     return NONE if share is None else f"{share:.1%}"
 
 
-def _error(row: Repeated, error: str, form: str) -> str:
+def _error(row: Repeated, error: str, form: str, times: float = 1.0) -> str:
     found, between = row.pooled.summary(error), row.between(error)
     if found is None:
         return NONE
-    return f"{found.mean:{form}} ± {found.std:{form}}" + ("" if between is None else f" ({between:{form}})")
+    behind = "" if between is None else f" ({times * between:{form}})"
+    return f"{times * found.mean:{form}} ± {times * found.std:{form}}{behind}"
 
 
 def _recall(evaluation: Evaluation, name: str) -> str:

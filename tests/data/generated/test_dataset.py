@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from scipy.spatial import cKDTree
 
 from bitr.data import AssemblyPair, dataset, info
 from bitr.data.generated import ShapeCache, ShapesConfig, shapes
+from bitr.data.generated.dataset import MIXES, PIXEL, _seen_from
 from bitr.data.generated.fracture import FIRST, cache_folder
+from bitr.data.poses import move_points
 from bitr.errors import InputError
 from bitr.io import Geometry, write
 from tests.assembly.solids import box
@@ -217,6 +220,8 @@ def test_unevenness_makes_one_end_denser(root):
         ("outliers", 2.0),
         ("unevenness", -1.0),
         ("solids", 0),
+        ("vessels", 1.5),
+        ("erosion", -0.01),
     ],
 )
 def test_settings_out_of_range_are_named(name, value):
@@ -237,9 +242,7 @@ def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
 
 
 def test_an_unknown_option_is_refused_with_those_there_are():
-    with pytest.raises(
-        InputError, match="shapes:sliced: expected one of fracture, cut, crop, apart, outliers, noisy, meshes"
-    ):
+    with pytest.raises(InputError, match=r"shapes:sliced: expected one of fracture, cut, .*chip.*, meshes$"):
         info("shapes:sliced")
 
 
@@ -250,6 +253,54 @@ def test_noisy_crops_have_noise_of_one_per_cent_on_both_sides(root):
         assert noisy[i].id == clean[i].id
         for one, other in ((noisy[i].source, clean[i].source), (noisy[i].reference, clean[i].reference)):
             assert (one.points - other.points).std() == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.slow
+def test_half_of_the_worn_and_chipped_shapes_are_vessels_and_all_of_vessels(root):
+    for option, share in (("vessel", 1.0), ("eroded", 0.5), ("chip", 0.5)):
+        pairs = dataset(f"shapes:{option}", "val", root)
+        names = [pairs[i].id.split("/") for i in range(4)]
+        assert np.mean(["vessel" in name for name in names]) == share
+        assert all(name[-1] == "fracture" for name in names)
+
+
+@pytest.mark.slow
+def test_splits_of_vessels_have_no_shape_in_common_and_seeds_sample_anew(root):
+    one, other, again = (dataset("shapes:vessel", "val", root, seed)[0] for seed in (0, 1, 0))
+    assert digest(one) == digest(again) != digest(other)
+    vessels = ShapeCache(cache_folder(root), (2, 8), is_vessel=True)
+    paths = {vessels.path(first) for first in FIRST.values()}
+    assert len(paths | {ShapeCache(cache_folder(root), (2, 8)).path(first) for first in FIRST.values()}) == 6
+
+
+def test_worn_breaks_stand_apart_and_fresh_ones_do_not(root):
+    """In place, points of a worn break are farther from the other piece by what both have lost."""
+    fresh, worn = (
+        shapes("val", root, config=clean("fracture", points=2000, erosion=level)) for level in (0.0, 0.04)
+    )
+    for i in range(3):
+        assert fresh[i].id == worn[i].id
+        gap = []
+        for pair in (fresh[i], worn[i]):
+            far, agree = in_place(pair)
+            gap.append(np.median(far[(far < 0.12) & (agree < -0.8)]))
+        assert gap[1] > gap[0] + 0.004  # 0.01 is lost on either side, on average, beside the sampling
+
+
+def test_the_noise_of_worn_fractures_is_half_a_per_cent(root):
+    config = MIXES["eroded"][0]
+    noisy = dataset("shapes:eroded", "val", root)
+    quiet = shapes("val", root, config=replace(config, noise=0.0, least_noise=0.0))
+    assert (noisy[0].source.points - quiet[0].source.points).std() == pytest.approx(0.005, rel=0.1)
+
+
+def test_pieces_that_share_points_by_area_have_one_density(root):
+    """The typical spacing is that of the other side, where each side has as many points it is not."""
+    pairs = shapes("val", root, config=clean("fracture", points=1500, by_area=True))
+    for i in range(4):
+        sides = pairs[i].source.points, pairs[i].reference.points
+        assert abs(sum(map(len, sides)) - 3000) <= 1
+        assert spacing(sides[0]) == pytest.approx(spacing(sides[1]), rel=0.15)
 
 
 @pytest.fixture
@@ -289,3 +340,25 @@ def test_a_cloud_among_the_meshes_is_refused_by_name(meshes):
     write(meshes / "shapes" / "points.ply", Geometry(shape(50, np.random.default_rng(0)).points))
     with pytest.raises(InputError, match=r"points\.ply: is a cloud of points, expected a mesh"):
         dataset("shapes:meshes", "test", meshes)
+
+
+def test_scans_see_nothing_behind_anything_else(root):
+    config = ShapesConfig(points=4000, solids=6, mix=ONLY["crop"], is_seen=True, noise=0.0)
+    for i in range(3):
+        pair = shapes("train", root, config=config)[i]
+        source = move_points(pair.ref_from_src, pair.source.points)
+        assert pair.source.normals is None
+        assert pair.reference.normals is None
+        shared = (cKDTree(pair.reference.points).query(source)[0] < 0.05).mean()
+        assert 0.1 < shared < 0.99  # the views overlap, and each sees something of its own
+
+
+def test_a_view_of_a_ball_is_the_half_that_faces_the_eye():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(60_000, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    seen = points[_seen_from(points, np.array([0.0, 0.6, 0.8]))]
+    height = seen @ np.array([0.0, 0.6, 0.8])
+    assert (height > 0).mean() > 0.97
+    assert height.max() > 0.99
+    assert len(seen) > 0.9 * np.pi / PIXEL**2

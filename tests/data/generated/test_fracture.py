@@ -19,6 +19,7 @@ from bitr.data.generated.dataset import num_solids
 from bitr.data.generated.fracture import FIRST, OUTSIDE, WHOLE, Fracture, break_solid, cache_folder
 from bitr.data.generated.kernel import kernel
 from bitr.data.generated.solids import random_solid
+from bitr.data.generated.vessels import thin_vessel
 from bitr.errors import InputError
 from bitr.io import Geometry, sample_surface
 
@@ -139,6 +140,71 @@ def test_some_cuts_are_planes_and_most_are_rough(fractures):
     assert np.mean(np.array(off) > 0.02) > 0.4
 
 
+# vessels, chips and wear
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_vessels_are_thin_connected_and_differ(seed):
+    whole = thin_vessel(np.random.default_rng(seed))
+    mesh = whole.to_mesh64()
+    surface = Geometry(mesh.vert_properties[:, :3], faces=mesh.tri_verts.astype(np.int64))
+    assert len(whole.decompose()) == 1
+    assert np.linalg.norm(surface.points, axis=1).max() == pytest.approx(1, abs=0.01)
+    width = np.ptp(surface.points, axis=0)[:2].max() / 2  # of the widest place, with handles
+    assert 0.01 < 2 * volume(surface) / area(surface) < 0.13 * max(width, 0.5)
+    assert whole.volume() != thin_vessel(np.random.default_rng(seed + 100)).volume()
+
+
+def test_vessels_break_into_closed_pieces_that_give_back_the_whole():
+    found = broken_solid(3, (2, 4), is_vessel=True)
+    assert len(found.fits)
+    parts = sum(volume(found.surface(piece)) for piece in found.pieces)
+    assert parts == pytest.approx(volume(found.surface(WHOLE)), rel=1e-4)
+
+
+@pytest.mark.parametrize("is_vessel", [False, True])
+def test_a_chip_has_less_than_a_tenth_of_the_surface(is_vessel):
+    for seed in range(3):
+        found = broken_solid(seed, (2, 8), is_vessel=is_vessel, is_chipped=True)
+        assert found.pieces == [1, 2]
+        areas = [area(found.surface(piece)) for piece in found.pieces]
+        assert 0.004 < min(areas) / sum(areas) < 0.1
+        assert found.fits.tolist() == [[1, 2]]
+
+
+def sawn_block() -> Fracture:
+    """A cube of side 1 about the origin, sawn in two across z: its crease is a square of side 1."""
+    block = kernel().Manifold.cube((1.0, 1.0, 1.0), True).as_original()
+    saw = kernel().Manifold.cube((3.0, 3.0, 3.0), True).translate((0, 0, -1.5)).as_original()
+    return fracture._gather(dict(zip((1, 2), block.split(saw), strict=True)), {saw.original_id(): 0}, [0])
+
+
+def test_the_crease_of_a_sawn_block_is_the_square_around_the_cut():
+    crease = fracture.Crease.of(sawn_block(), 1, 0.01)
+    assert np.abs(crease.points[:, 2]).max() < 1e-6
+    assert np.abs(np.abs(crease.points[:, :2]).max(axis=1) - 0.5).max() < 1e-6
+    assert len(crease.points) >= 400
+    up = crease.outward[:, 2]  # the lower half: up out of the cut, and out of the side
+    assert np.abs(up - np.sqrt(0.5)).max() < 1e-6 or np.abs(up + np.sqrt(0.5)).max() < 1e-6
+
+
+def test_wear_takes_from_the_break_and_its_edge_and_leaves_the_rest():
+    """Nothing grows; far from the cut nothing moves; the edge is lowest at the crease."""
+    found, width = sawn_block(), 0.05
+    worn = fracture.sample_worn(found, 1, 20_000, width, np.random.default_rng(0))
+    sign = np.sign(worn.points[:, 2].mean())
+    x, y, depth = np.abs(worn.points[:, 0]), np.abs(worn.points[:, 1]), sign * worn.points[:, 2]
+    assert max(x.max(), y.max()) <= 0.5 + 1e-6
+    assert depth.min() >= -1e-6
+    old = depth > 0.15
+    assert np.abs(np.maximum.reduce([x, y, depth])[old] - 0.5).max() < 1e-6
+    middle = (np.maximum(x, y) < 0.35) & (depth < 0.1)
+    assert 0.5 < depth[middle].mean() / (0.25 * width) < 1.5
+    inset = (0.5 - np.maximum(x, y) + depth)[np.minimum(x, y) < 0.4]  # 0 at the sharp edge
+    assert inset.min() > 0.4 * 0.3 * width  # 0.57 radii, which are 0.3 widths at least
+    assert_allclose(np.linalg.norm(worn.normals, axis=1), 1)
+
+
 # stored shapes: as they were made, made again when damaged, and never seen half written
 
 SEED = 12
@@ -158,7 +224,7 @@ def store(tmp_path: Path, made: Fracture, monkeypatch: pytest.MonkeyPatch) -> Sh
     """A cache in an empty folder that counts how often a solid is made."""
     calls: list[int] = []
 
-    def counted(seed: int, pieces: tuple[int, int]) -> Fracture:
+    def counted(seed: int, pieces: tuple[int, int], **kind: bool) -> Fracture:
         calls.append(seed)
         return made
 

@@ -8,9 +8,18 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
-from bitr.data.generated.fracture import FIRST, WHOLE, Fracture, ShapeCache, cache_folder, unbroken
+from bitr.data.generated.fracture import (
+    FIRST,
+    WHOLE,
+    Fracture,
+    ShapeCache,
+    cache_folder,
+    sample_worn,
+    surface_area,
+    unbroken,
+)
 from bitr.data.generated.kernel import random_direction
 from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import Points, Vector
@@ -36,8 +45,14 @@ HELD_OUT = 200
 """Number of shapes in the splits that are not trained on."""
 TRIES = 20
 """Pairs of planes to try for two crops that overlap, before one plane crops both."""
+FEWEST = 256
+"""Fewest points of a side where both share them by area."""
 DENSER = 1.5
 """Oversampling factor of the even points from which uneven ones are chosen."""
+APART = (30.0, 110.0)
+"""Range of the angle between two views, in degrees."""
+PIXEL, PER_PIXEL = 0.025, 6.0
+"""Edge of a pixel of a range image over the radius of the shape, and points of the surface for each."""
 MESHES = "meshes"
 MESH_FILES = ("shapes/*.obj", "shapes/*.off", "shapes/*.ply", "shapes/*.stl")
 PER_MESH = 12
@@ -54,7 +69,9 @@ class ShapesConfig:
     """
 
     points: int = 1000
-    """Points of either side; a cut shares out twice as many between its two sides."""
+    """Points of either side; a cut, or a fracture ``by_area``, shares out twice as many between its sides."""
+    by_area: bool = False
+    """Share the points of a fracture by area, at least 256 for either side, so that both have one density."""
     mix: tuple[float, float, float] = (0.5, 0.2, 0.3)
     """Weight of each kind: pieces of a fracture, whose broken surfaces match; halves of a surface cut by a
     plane, with nothing in common; two crops of a surface, by a plane each, which overlap."""
@@ -66,6 +83,8 @@ class ShapesConfig:
     """Range of the share of the surface that a crop keeps."""
     overlap: float = 0.1
     """Least share of the smaller crop that lies in the other too; less would not determine the pose."""
+    is_seen: bool = False
+    """Crops are what range scanners see from two sides, without normals: nothing behind anything else."""
     noise: float = 0.005
     """Standard deviation of each coordinate."""
     least_noise: float = 0.0
@@ -76,6 +95,12 @@ class ShapesConfig:
     """The density changes by e^unevenness for one standard deviation of the points of a side."""
     solids: int = 1024
     """Number of training shapes; each is made once and stored."""
+    vessels: float = 0.0
+    """Share of the shapes that are thin-walled vessels."""
+    is_chipped: bool = False
+    """Break a chip off each shape, with less than a tenth of the surface, in place of ``pieces``."""
+    erosion: float = 0.0
+    """Mean width of the rounded edge of a worn break; a quarter of it is lost from the break itself."""
 
     @property
     def is_only_broken(self) -> bool:
@@ -95,12 +120,16 @@ class ShapesConfig:
             "outliers": 0 <= self.outliers <= 1,
             "unevenness": 0 <= self.unevenness <= 3,
             "solids": self.solids >= 1,
+            "vessels": 0 <= self.vessels <= 1,
+            "erosion": 0 <= self.erosion <= 0.1,
         }
         for name, is_kept in rules.items():
             if not is_kept:
                 raise InputError(f"ShapesConfig: {name} = {getattr(self, name)!r} is out of range")
 
 
+BROKEN = ShapesConfig(points=2500, by_area=True, mix=(1.0, 0.0, 0.0))
+"""Fractures as pairwise benchmarks sample them; 1,000 points of a vessel are too few to see its wall."""
 MIXES = {
     "fracture": (ShapesConfig(mix=(1.0, 0.0, 0.0)), "broken"),
     "cut": (ShapesConfig(mix=(0.0, 1.0, 0.0)), "cut in two by a plane"),
@@ -110,6 +139,16 @@ MIXES = {
     "noisy": (
         ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.01, least_noise=0.01),
         "cropped twice, so that the crops overlap, with noise of 1% of the radius",
+    ),
+    "scan": (ShapesConfig(points=2500, mix=(0.0, 0.0, 1.0), is_seen=True), "seen from two sides by scanners"),
+    "vessel": (replace(BROKEN, vessels=1.0), "thin-walled vessels, broken"),
+    "eroded": (
+        replace(BROKEN, vessels=0.5, erosion=0.02, least_noise=0.005),
+        "solids and vessels, broken, with worn edges of 2% and noise of 0.5% of the radius",
+    ),
+    "chip": (
+        replace(BROKEN, vessels=0.5, is_chipped=True),
+        "solids and vessels, each with a chip of less than a tenth of the surface",
     ),
 }
 """Options of the data set: settings, and a description."""
@@ -123,7 +162,9 @@ def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesCo
     if split not in SPLITS:
         raise InputError(f"shapes: no split {split!r}, expected one of {', '.join(SPLITS)}")
     config = config or ShapesConfig()
-    make = partial(_make, ShapeCache(cache_folder(root), config.pieces), config, split)
+    solids = ShapeCache(cache_folder(root), config.pieces, is_chipped=config.is_chipped)
+    caches = solids, replace(solids, is_vessel=True)
+    make = partial(_make, caches, config, split)
     return Pairs("shapes", split, seed, make, range(COUNTS[split]))
 
 
@@ -133,10 +174,17 @@ def num_solids(split: str, config: ShapesConfig) -> int:
 
 
 def _make(
-    cache: ShapeCache, config: ShapesConfig, split: str, i: int, rng: np.random.Generator
+    caches: tuple[ShapeCache, ShapeCache],
+    config: ShapesConfig,
+    split: str,
+    i: int,
+    rng: np.random.Generator,
 ) -> AssemblyPair:
     number = i % num_solids(split, config)
-    return draw(cache.get(FIRST[split] + number), config, f"{split}/{i}", rng)
+    # evenly spread: shape k is a vessel where k times the share passes a whole number
+    is_vessel = int((number + 1) * config.vessels) > int(number * config.vessels)
+    id = f"{split}/{i}/vessel" if is_vessel else f"{split}/{i}"
+    return draw(caches[is_vessel].get(FIRST[split] + number), config, id, rng)
 
 
 # pairs from a broken solid: which part of its surface either side sees, and with what faults
@@ -155,8 +203,22 @@ def draw(
 def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """Two pieces that fit, or groups of pieces that stayed together: either may be the source."""
     a, b = rng.permutation(given.fits[int(rng.integers(len(given.fits)))])
-    first, second = (_sample(given.surface(int(node)), config.points, config, rng) for node in (a, b))
+    counts = np.full(2, config.points)
+    if config.by_area:
+        areas = np.array([surface_area(given.surface(int(node))) for node in (a, b)])
+        counts = np.maximum(np.rint(2 * config.points * areas / areas.sum()), FEWEST).astype(int)
+    first, second = (
+        _sample_piece(given, int(node), int(n), config, rng) for node, n in zip((a, b), counts, strict=True)
+    )
     return first, second
+
+
+def _sample_piece(
+    given: Fracture, node: int, n: int, config: ShapesConfig, rng: np.random.Generator
+) -> Geometry:
+    if config.erosion == 0:
+        return _sample(given.surface(node), n, config, rng)
+    return _thin_unevenly(sample_worn(given, node, int(DENSER * n) + 1, config.erosion, rng), n, config, rng)
 
 
 def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
@@ -167,6 +229,8 @@ def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator)
 
 def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """The surface of the whole, sampled twice, each time cropped by a plane of its own; the two overlap."""
+    if config.is_seen:
+        return _two_views(given.surface(WHOLE), config, rng)
     keep = rng.uniform(*config.keep, 2)
     counts = np.rint(config.points / keep).astype(int)
     even = sample_by_area(given.surface(WHOLE), int(DENSER * counts.sum()) + 2, rng)
@@ -181,6 +245,35 @@ def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) 
         for sample, direction in zip(samples, directions, strict=True)
     )
     return first, second
+
+
+def _two_views(surface: Geometry, config: ShapesConfig, rng: np.random.Generator) -> Sides:
+    """The nearest points of the surface in two range images from far away; the two overlap."""
+    count = int(PER_PIXEL * surface_area(surface) / PIXEL**2)
+    samples = [sample_by_area(surface, count, rng) for _ in range(2)]
+    for _ in range(TRIES):
+        first, across = random_direction(rng), random_direction(rng)
+        across -= (across @ first) * first
+        angle = np.radians(rng.uniform(*APART))
+        second = np.cos(angle) * first + np.sin(angle) * across / np.linalg.norm(across)
+        rows = [_seen_from(each.points, way) for each, way in zip(samples, (first, second), strict=True)]
+        shared = np.isin(_seen_from(samples[0].points, second), rows[0]).sum() / max(map(len, rows))
+        if shared >= config.overlap:
+            break
+    one, other = (
+        replace(take(each, rng.permutation(own)[: config.points]), normals=None)
+        for each, own in zip(samples, rows, strict=True)
+    )
+    return one, other
+
+
+def _seen_from(points: Float64[np.ndarray, "n 3"], direction: Vector) -> Int64[np.ndarray, " m"]:
+    """Numbers of the points that nothing hides from an eye far away in a direction: one for each pixel."""
+    across = np.linalg.svd(direction[None])[2][1:]
+    column, row = np.floor(points @ across.T / PIXEL).astype(np.int64).T
+    pixel = (column - column.min()) * (np.ptp(row) + 1) + row - row.min()
+    order = np.lexsort((-(points @ direction), pixel))
+    return order[np.diff(pixel[order], prepend=-1) > 0]
 
 
 DRAW: dict[str, Callable[[Fracture, ShapesConfig, np.random.Generator], Sides]] = {
@@ -244,7 +337,9 @@ def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
-    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops; ``shapes:meshes`` cuts and crops the
+    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops, ``shapes:scan`` range scans from two
+    sides, ``shapes:vessel`` broken thin-walled
+    vessels, ``shapes:eroded`` worn fractures, ``shapes:chip`` chips; ``shapes:meshes`` cuts and crops the
     user's own meshes."""
     if option == MESHES:
         return replace(

@@ -16,13 +16,16 @@ from scipy.spatial import cKDTree
 
 from bitr.data.generated.kernel import Fractal, Solid, frame_about, solid, two_triangles, vertices_of
 from bitr.data.generated.solids import random_solid
+from bitr.data.generated.vessels import thin_vessel
 from bitr.data.storage import cache_home, load_or_make, recipe_key
 from bitr.errors import InputError
-from bitr.io import Geometry, area_vectors, sample_surface
+from bitr.io import Geometry, area_vectors, join, sample_surface
 
 RECIPE, MADE_WITH = "46a660f3549e", "3.5.4"
 """Version of the way from a seed to a broken solid, and of manifold3d, in the names of folders of them.
 Change it whenever a seed gives another solid; a test compares some."""
+VESSELS = "1"
+"""Version of the way from a seed to a broken vessel or a chip; change it as RECIPE."""
 FIRST = {"train": 0, "val": 10**9, "test": 2 * 10**9}
 """Seed of each split's first solid: the ranges have no seed in common."""
 OUTSIDE = -1
@@ -34,19 +37,43 @@ TRIES = 12
 """Cuts to try through a piece before it is left as it is."""
 SHARE = (0.2, 0.8)
 """Least and greatest share of its volume on either side of a cut."""
+CHIP = (0.005, 0.1)
+"""Least and greatest share of a chip in the surface of both pieces."""
 TOUCHING = 0.25
 """Two nodes fit if they touch along this share of the smaller one's broken surface."""
 SAMPLES = 400
 """Points that tell which pieces touch along a cut."""
 
-PLANAR = 0.2
-"""Share of cuts that are planes."""
-SPACING = 0.06
-"""Distance of the corners of a rough cutting surface, where the whole solid has size 1."""
+
+@dataclass(frozen=True)
+class Relief:
+    """Looks of a cutting surface."""
+
+    planar: float
+    """Share of cuts that are planes."""
+    spacing: float
+    """Distance of the corners of a surface that is none, where the whole solid has size 1."""
+    roughness: tuple[float, float]
+    """Range of the roughness of its fractal relief: 0 smooth, 1 jagged."""
+    steep: tuple[float, float]
+    """Range of its greatest slope."""
+
+
+SMOOTH = Relief(0.2, 0.06, (0.3, 1.0), (0.15, 0.9))
+"""Cuts through solids."""
+ROUGH = Relief(0.05, 0.04, (0.8, 1.3), (0.8, 1.8))
+"""Cuts through vessels, and those that take a chip off."""
 DEEP = 9.0
 """Depth of a cutter below its surface, in radii of the solid: farther than anything to be cut."""
 WIDE = 1.35
 """Half the width of its surface, in radii of the solid: with a margin."""
+
+WEAR_LENGTH, LEAST_WEAR, MOST_WEAR = 0.5, 0.3, 2.0
+"""Wave length of the changes of wear, where the whole has size 1, and extremes in multiples of the mean."""
+FILLET = 2**0.5 - 1
+"""Depth of a fillet in the middle of a right angle, in radii: √2 − 1."""
+LOST = 0.25
+"""Mean depth by which a worn break is lower than a fresh one, in widths of the wear at its edge."""
 
 Height = Callable[[np.ndarray], np.ndarray]
 """(n, 2) places in the plane → (n,) heights."""
@@ -90,11 +117,13 @@ class Fracture:
         """Mask of the faces that bound a node: those of its pieces, except for the cuts within it."""
         return np.isin(self.piece, self.pieces_of(node)) & ~np.isin(self.cut, self.cuts_within(node))
 
-    def surface(self, node: int, cut: int | None = None) -> Geometry:
-        """The surface of a node; with ``cut``, only the part that this cut made."""
+    def surface(self, node: int, cut: int | None = None, is_broken: bool | None = None) -> Geometry:
+        """The surface of a node; only the part that ``cut`` made, or that is a break or not, if asked for."""
         chosen = self.bounding(node)
         if cut is not None:
             chosen &= self.cut == cut
+        if is_broken is not None:
+            chosen &= (self.cut != OUTSIDE) == is_broken
         return Geometry(self.points.astype(np.float64), faces=self.faces[chosen].astype(np.int64))
 
 
@@ -117,14 +146,20 @@ class ShapeCache:
 
     folder: Path
     pieces: tuple[int, int]
+    is_vessel: bool = False
+    is_chipped: bool = False
 
     def get(self, seed: int) -> Fracture:
         """The broken solid of a seed."""
-        return load_fracture(self.path(seed), lambda: broken_solid(seed, self.pieces))
+        kind = {"is_vessel": self.is_vessel, "is_chipped": self.is_chipped}
+        return load_fracture(self.path(seed), lambda: broken_solid(seed, self.pieces, **kind))
 
     def path(self, seed: int) -> Path:
         """Its file, in a folder for the recipe and its settings."""
-        return self.folder / f"{fracture_key()}-{self.pieces[0]}-{self.pieces[1]}" / f"{seed}.shape"
+        kind = ""
+        if self.is_vessel or self.is_chipped:
+            kind = f"-{'vessel' if self.is_vessel else 'solid'}{'-chip' * self.is_chipped}-{VESSELS}"
+        return self.folder / f"{fracture_key()}-{self.pieces[0]}-{self.pieces[1]}{kind}" / f"{seed}.shape"
 
 
 def load_fracture(path: Path, make: Callable[[], Fracture]) -> Fracture:
@@ -146,30 +181,50 @@ def cache_folder(root: Path | None) -> Path:
 # breaking
 
 
-def broken_solid(seed: int, pieces: tuple[int, int], attempt: int = 0) -> Fracture:
-    """A random solid, broken at random."""
+def broken_solid(
+    seed: int,
+    pieces: tuple[int, int],
+    attempt: int = 0,
+    *,
+    is_vessel: bool = False,
+    is_chipped: bool = False,
+) -> Fracture:
+    """A random solid or thin-walled vessel, broken at random; of a chipped one a chip is broken off."""
     rng = np.random.default_rng([seed, attempt])
-    _, whole = random_solid(rng)
-    found = break_at_random(whole, pieces, rng)
+    whole = thin_vessel(rng) if is_vessel else random_solid(rng)[1]
+    if is_chipped:
+        found = break_solid(whole, 2, rng, is_rough=True, is_chipped=True)
+    else:
+        found = break_at_random(whole, pieces, rng, is_rough=is_vessel)
     # one in hundreds cannot be broken into enough pieces, and is passed over
-    return found if len(found.pieces) >= pieces[0] else broken_solid(seed, pieces, attempt + 1)
+    if len(found.pieces) >= (2 if is_chipped else pieces[0]):
+        return found
+    return broken_solid(seed, pieces, attempt + 1, is_vessel=is_vessel, is_chipped=is_chipped)
 
 
-def break_at_random(whole: Solid, pieces: tuple[int, int], rng: np.random.Generator) -> Fracture:
+def break_at_random(
+    whole: Solid, pieces: tuple[int, int], rng: np.random.Generator, is_rough: bool = False
+) -> Fracture:
     """Break a solid into a random number of pieces, few more often than many, or fewer if it cannot be."""
     counts = np.arange(pieces[0], pieces[1] + 1)
     chance = 1 / (counts - 1)
-    return break_solid(whole, int(rng.choice(counts, p=chance / chance.sum())), rng)
+    return break_solid(whole, int(rng.choice(counts, p=chance / chance.sum())), rng, is_rough)
 
 
-def break_solid(whole: Solid, pieces: int, rng: np.random.Generator) -> Fracture:
+def break_solid(
+    whole: Solid,
+    pieces: int,
+    rng: np.random.Generator,
+    is_rough: bool = False,
+    is_chipped: bool = False,
+) -> Fracture:
     """Break a solid into that many connected pieces, or fewer if no cut leaves both sides connected."""
     parts: dict[int, Solid] = {0: whole}
     cutters: dict[int, int] = {}
     broke: list[int] = []
     while len(parts) < pieces:
         node = max(parts, key=lambda key: parts[key].volume())
-        halves = _halve(parts[node], rng)
+        halves = (_chip if is_chipped else _halve)(parts[node], rng, is_rough)
         if halves is None:
             break
         cutters[halves[0]] = len(broke)
@@ -179,13 +234,24 @@ def break_solid(whole: Solid, pieces: int, rng: np.random.Generator) -> Fracture
     return _find_fits(_gather(parts, cutters, broke))
 
 
-def _halve(given: Solid, rng: np.random.Generator) -> tuple[int, Solid, Solid] | None:
+def _halve(given: Solid, rng: np.random.Generator, is_rough: bool) -> tuple[int, Solid, Solid] | None:
     """The cutter's number and the solid's two sides, both connected and neither too small."""
     for _ in range(TRIES):
-        cutter = random_cutter(given, rng, rng.uniform(*SHARE))
+        cutter = random_cutter(given, rng, rng.uniform(*SHARE), is_rough)
         below, above = given.split(cutter)
         share = below.volume() / given.volume()
         if SHARE[0] <= share <= SHARE[1] and len(below.decompose()) == len(above.decompose()) == 1:
+            return cutter.original_id(), below, above
+    return None
+
+
+def _chip(given: Solid, rng: np.random.Generator, is_rough: bool) -> tuple[int, Solid, Solid] | None:
+    """The same with a chip below the cut: less than a tenth of the surface, and connected."""
+    for _ in range(TRIES):
+        cutter = random_cutter(given, rng, rng.uniform(*CHIP), is_rough)
+        below, above = given.split(cutter)
+        share = below.surface_area() / (below.surface_area() + above.surface_area())
+        if CHIP[0] <= share < CHIP[1] and len(below.decompose()) == len(above.decompose()) == 1:
             return cutter.original_id(), below, above
     return None
 
@@ -245,27 +311,105 @@ def _sample_side(
 ) -> tuple[Float64[np.ndarray, "n 3"], Int64[np.ndarray, " n"], float]:
     """Points of one side of a cut, even by area, the piece of each, and the whole area."""
     surfaces = {piece: found.surface(piece, cut) for piece in found.pieces_of(node)}
-    areas = {piece: _area(surface) for piece, surface in surfaces.items()}
+    areas = {piece: surface_area(surface) for piece, surface in surfaces.items()}
     total = sum(areas.values())
     counts = {piece: round(SAMPLES * area / total) for piece, area in areas.items()}
     points = [sample_surface(surfaces[p], n, seed=0).points for p, n in counts.items() if n]
     return np.concatenate(points), np.repeat(list(counts), list(counts.values())), total
 
 
-def _area(surface: Geometry) -> float:
+def surface_area(surface: Geometry) -> float:
     """Total area, up to one factor for all surfaces of a fracture."""
     assert surface.faces is not None
     return float(np.linalg.norm(area_vectors(surface.points, surface.faces), axis=1).sum() / 2)
 
 
+# wear: edges of the break rounded off, and a little of it lost
+
+
+@dataclass(frozen=True, eq=False)
+class Crease:
+    """Points along the edge between a break and the old surface of a node."""
+
+    points: Float64[np.ndarray, "n 3"]
+    outward: Float64[np.ndarray, "n 3"]
+    """Unit vectors out of the material, halfway between the normals of both sides."""
+
+    @classmethod
+    def of(cls, found: Fracture, node: int, spacing: float) -> Crease:
+        """The crease of a node, at least one point for each ``spacing``; empty if there is none."""
+        bounding = found.bounding(node)
+        faces, is_broken = found.faces[bounding].astype(np.int64), found.cut[bounding] != OUTSIDE
+        points = found.points.astype(np.float64)
+        normals = area_vectors(points, faces)
+        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+        # a node may be of several pieces, each with corners of its own in the same places
+        same = np.unique(found.points, axis=0, return_inverse=True)[1].reshape(-1)
+        ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+        of_face = np.tile(np.arange(len(faces)), 3)
+        names = np.sort(same[ends], axis=1)
+        edges, first, edge = np.unique(names, axis=0, return_index=True, return_inverse=True)
+        edge = edge.reshape(-1)
+        broken, old = (
+            np.bincount(edge[each[of_face]], minlength=len(edges)) for each in (is_broken, ~is_broken)
+        )
+        outward = np.zeros((len(edges), 3))
+        np.add.at(outward, edge, normals[of_face])
+        on = (broken > 0) & (old > 0) & (np.linalg.norm(outward, axis=1) > 1e-6)
+        a, b = (points[ends[first[on], i]] for i in range(2))
+        count = np.maximum(np.ceil(np.linalg.norm(b - a, axis=1) / spacing), 1).astype(int)
+        rows = np.repeat(np.arange(len(a)), count)
+        at = (np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[rows]
+        direction = outward[on] / np.linalg.norm(outward[on], axis=1, keepdims=True)
+        return cls(a[rows] + at[:, None] * (b - a)[rows], direction[rows])
+
+
+def sample_worn(found: Fracture, node: int, n: int, width: float, rng: np.random.Generator) -> Geometry:
+    """Points of a node whose break is worn: even by area before the wear, with normals.
+
+    Edges of the break are rounded like a fillet whose radius has the mean ``width`` and changes along the
+    edge, and the break is lower than a fresh one by a depth that changes over it. Two pieces wear on their
+    own, so that they leave a groove and a gap between them.
+    """
+    parts = [found.surface(node, is_broken=is_broken) for is_broken in (False, True)]
+    area = np.array([surface_area(part) for part in parts])
+    counts = np.rint(n * area / area.sum()).astype(int)
+    clouds = [
+        sample_surface(p, int(c), int(rng.integers(2**62))) for p, c in zip(parts, counts, strict=True) if c
+    ]
+    cloud = join(clouds, "piece")
+    assert cloud.normals is not None
+    points, normals = cloud.points, cloud.normals
+    wear = [_random_wear(rng) for _ in range(2)]
+    is_broken = np.arange(len(points)) >= counts[0]
+    points = points - (is_broken * LOST * width * wear[0](points))[:, None] * normals
+    crease = Crease.of(found, node, LEAST_WEAR * width / 4)
+    if not len(crease.points):
+        return replace(cloud, points=points)
+    far, nearest = cKDTree(crease.points).query(cloud.points)
+    outward, radius = crease.outward[nearest], width * wear[1](crease.points[nearest])[:, None]
+    within = np.maximum(1 - far[:, None] / radius, 0.0)
+    points = points - FILLET * radius * within**2 * outward
+    normals = normals + within * outward  # halfway to the middle of the fillet, at the crease
+    return replace(cloud, points=points, normals=normals / np.linalg.norm(normals, axis=1, keepdims=True))
+
+
+def _random_wear(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+    """A smooth positive field with a mean of about 1: (n, 3) places → (n,) multiples of the mean wear."""
+    field = Fractal.random(rng, 3, 1, WEAR_LENGTH, 2, 0.5)
+    size = float(np.sqrt((field.gain**2).sum() / 2))
+    return lambda at: np.clip(1 + 0.6 * field(at)[:, 0] / size, LEAST_WEAR, MOST_WEAR)
+
+
 # cutters: planes, curved sheets and rough fractures, each as the solid below it
 
 
-def random_cutter(given: Solid, rng: np.random.Generator, share: float) -> Solid:
+def random_cutter(given: Solid, rng: np.random.Generator, share: float, is_rough: bool = False) -> Solid:
     """A solid whose upper side passes through ``given`` with about ``share`` of its corners below.
 
     Its upper side is a plane, or a bowed sheet with fractal relief: a height over a plane, no overhang.
     """
+    relief = ROUGH if is_rough else SMOOTH
     points = vertices_of(given)
     # across the line between two corners: long things break across, not along
     first, second = rng.choice(len(points), 2, replace=False)
@@ -273,9 +417,9 @@ def random_cutter(given: Solid, rng: np.random.Generator, share: float) -> Solid
     center = (points.min(axis=0) + points.max(axis=0)) / 2
     local = (points - center) @ turn
     radius = float(np.linalg.norm(local, axis=1).max())
-    height: Height = _flat if rng.random() < PLANAR else _random_relief(rng, radius)
+    height: Height = _flat if rng.random() < relief.planar else _random_relief(rng, radius, relief)
     lift = float(np.quantile(local[:, 2] - height(local[:, :2]), share))
-    cells = 1 if height is _flat else max(8, round(2 * WIDE * radius / SPACING))
+    cells = 1 if height is _flat else max(8, round(2 * WIDE * radius / relief.spacing))
     edge = np.linspace(-WIDE * radius, WIDE * radius, cells + 1)
     u, v = (grid.ravel() for grid in np.meshgrid(edge, edge, indexing="ij"))
     sheet = np.stack([u, v, lift + height(np.stack([u, v], axis=1))], axis=1)
@@ -287,13 +431,15 @@ def _flat(at: Float64[np.ndarray, "n 2"]) -> Float64[np.ndarray, " n"]:
     return np.zeros(len(at))
 
 
-def _random_relief(rng: np.random.Generator, radius: float) -> Height:
+def _random_relief(rng: np.random.Generator, radius: float, relief: Relief) -> Height:
     """A sheet bowed by a random quadratic form and, more or less, rough like broken clay or stone."""
     bow = rng.normal(size=(2, 2)) * rng.uniform(0, 0.35) / radius
     longest = radius * rng.uniform(0.6, 1.6)
-    octaves = max(1, int(np.log2(longest / (3 * SPACING))) + 1)  # the shortest wave spans three corners
-    rough = Fractal.random(rng, 2, 1, longest, octaves, rng.uniform(0.3, 1.0))
-    steep = rng.uniform(0.15, 0.9)
+    octaves = max(
+        1, int(np.log2(longest / (3 * relief.spacing))) + 1
+    )  # the shortest wave spans three corners
+    rough = Fractal.random(rng, 2, 1, longest, octaves, rng.uniform(*relief.roughness))
+    steep = rng.uniform(*relief.steep)
     rough = rough.times(steep / rough.slope(rng.uniform(-radius, radius, (500, 2))))
 
     def height(at: Float64[np.ndarray, "n 2"]) -> Float64[np.ndarray, " n"]:
