@@ -50,7 +50,7 @@ APART = np.array([2.4, 0.0, 0.0])
 """From one piece to the other before they are assembled, so that both can be seen."""
 BESIDE = 1.1
 """Distance between the pieces of a pair that is drawn apart, in sums of their radii."""
-GENERATED = {"broken": ("fracture", 7), "two scans": ("crop", 636)}
+GENERATED = {"broken": ("fracture", 636), "overlapping": ("crop", 636)}
 """Test pairs of generated shapes beside the demo's: their kind and number."""
 POINTS = 4000
 """Points of either piece of a generated pair."""
@@ -96,22 +96,23 @@ def gallery(path: Path, pairs: dict[str, tuple[Scene, float]]) -> None:
         still = place_reference(stage)
         apart = place_layer("source", stage, stage.source, np.eye(3), offset_beside(stage, BESIDE))
         above.set_title(name, color=TEXT, fontsize=12)
-        draw_layers(above, [apart, still])
-        draw_layers(below, [place_moved_source(stage), still])
+        draw_layers(above, [apart, still], size=5)
+        draw_layers(below, [place_moved_source(stage), still], size=14)
         below.set_xlabel(f"{error:.1f}° off the truth", color=TEXT, fontsize=10)
     add_legend(figure, axes[0, 0])
     figure.savefig(path)
 
 
-def draw_layers(axes: Axes, layers: list[Layer]) -> None:
+def draw_layers(axes: Axes, layers: list[Layer], size: float) -> None:
     """Shaded points of a scene, the farthest first."""
     low, high = bounding_box(layers)
     points = np.concatenate([layer.points for layer in layers])
     near, far = points[:, 2].max(), points[:, 2].min()
     color = np.concatenate([shade(layer, parse_color(COLORS[layer.name]), near, far) for layer in layers])
     order = points[:, 2].argsort(kind="stable")
-    axes.scatter(*points[order, :2].T, c=color[order], s=6, linewidths=0)
-    axes.set(aspect="equal", xticks=[], yticks=[], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.scatter(*points[order, :2].T, c=color[order], s=size, linewidths=0)
+    axes.set(xticks=[], yticks=[], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.set_aspect("equal", adjustable="datalim")
     axes.spines[:].set_visible(False)
 
 
