@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
+from pkgutil import resolve_name
 
 import pytest
 import typer
@@ -19,7 +21,7 @@ from bitr.io import SUFFIXES
 from bitr.model import BITRConfig
 from bitr.settings import read_toml
 from tests.docs.commands import ONLY_PARSED, SHORTER
-from tests.docs.documents import ROOT, arguments_of_bitr, command_lines
+from tests.docs.documents import DOCUMENTS, ROOT, arguments_of_bitr, command_lines
 
 WORDS = {"README.md": 900, "BENCHMARK.md": 2000}
 FIGURE = re.compile(r"\d+(?:\.\d+)?[°%]")
@@ -122,7 +124,7 @@ def test_the_confidence_of_ok_is_as_documented():
 
 
 def test_every_experiment_is_in_the_table_of_reproduce():
-    path = ROOT / "src" / "bitr" / "evaluation" / "reproduce" / "experiments.toml"
+    (path,) = (ROOT / "src").rglob("experiments.toml")
     experiments = read_toml(path)
     rows = {row[0].strip("`"): row for row in table_rows(text_of("docs/reproduce.md"))}
     assert set(experiments) <= set(rows)
@@ -136,6 +138,19 @@ def test_every_experiment_is_in_the_table_of_reproduce():
 def test_every_data_set_is_on_the_page_of_data():
     text = text_of("docs/data.md")
     assert not [info.name for info in datasets() if info.name not in text]
+
+
+def names_of_the_package() -> Iterator[str]:
+    """Dotted names in sentences and in the reference, as ``bitr.io.read``, but for those of past changes."""
+    named = re.compile(r"(?:`|^::: )(bitr(?:\.\w+)+)", re.MULTILINE)
+    for path in DOCUMENTS:
+        if path.name != "CHANGELOG.md":
+            yield from named.findall(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", sorted(set(names_of_the_package())))
+def test_names_of_the_package_exist(name):
+    resolve_name(name)
 
 
 def test_settings_of_the_model_that_pages_name_exist():
