@@ -27,7 +27,6 @@ from bitr.show.picture import (
     HAZE,
     TEXT,
     Layer,
-    bounding_box,
     offset_beside,
     parse_color,
     place_layer,
@@ -96,8 +95,8 @@ def gallery(path: Path, pairs: dict[str, tuple[Scene, float]]) -> None:
         still = place_reference(stage)
         apart = place_layer("source", stage, stage.source, np.eye(3), offset_beside(stage, BESIDE))
         above.set_title(name, color=TEXT, fontsize=12)
-        draw_layers(above, [apart, still], size=5)
-        draw_layers(below, [place_moved_source(stage), still], size=14)
+        draw_layers(above, [apart, still], size=6)
+        draw_layers(below, [place_moved_source(stage), still], size=16)
         below.set_xlabel(f"{error:.1f}° off the truth", color=TEXT, fontsize=10)
     add_legend(figure, axes[0, 0])
     figure.savefig(path)
@@ -105,13 +104,13 @@ def gallery(path: Path, pairs: dict[str, tuple[Scene, float]]) -> None:
 
 def draw_layers(axes: Axes, layers: list[Layer], size: float) -> None:
     """Shaded points of a scene, the farthest first."""
-    low, high = bounding_box(layers)
     points = np.concatenate([layer.points for layer in layers])
     near, far = points[:, 2].max(), points[:, 2].min()
     color = np.concatenate([shade(layer, parse_color(COLORS[layer.name]), near, far) for layer in layers])
     order = points[:, 2].argsort(kind="stable")
     axes.scatter(*points[order, :2].T, c=color[order], s=size, linewidths=0)
-    axes.set(xticks=[], yticks=[], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.margins(0.03)
+    axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", adjustable="datalim")
     axes.spines[:].set_visible(False)
 
