@@ -14,12 +14,17 @@ from markdown.extensions.toc import slugify
 from bitr.assembly.assemble import METHOD_NAMES, SURE
 from bitr.assembly.batch import FIELDS
 from bitr.assembly.finish import METHODS
-from bitr.assembly.verify import NAMES
+from bitr.assembly.sample import DENSE
+from bitr.assembly.verify import LISTED, MATCHES, NAMES
 from bitr.cli import app
-from bitr.data import datasets
+from bitr.data import dataset, datasets
+from bitr.evaluation.certificate import BOUNDS
 from bitr.io import SUFFIXES
 from bitr.model import BITRConfig
 from bitr.settings import read_toml
+from bitr.show.viewer.panel import MOST_BYTES, MOST_HYPOTHESES
+from bitr.show.viewer.session import HYPOTHESES
+from bitr.training.config import LossConfig, OptimizerConfig
 from tests.docs.commands import ONLY_PARSED, SHORTER
 from tests.docs.documents import DOCUMENTS, ROOT, arguments_of_bitr, command_lines
 
@@ -133,6 +138,35 @@ def test_every_experiment_is_in_the_table_of_reproduce():
             assert data in rows[name][2] or data in name + "bunny", name
         for refinement in experiment.get("refinements", []):
             assert name == "unseen" or refinement.upper() in rows[name][3], name
+
+
+def test_numbers_that_pages_state_are_those_of_the_code():
+    said = {
+        "docs/engine.md": f"looks at up to {LISTED} of them, and chooses the {MATCHES} that",
+        "docs/viewer.md": f"at most {MOST_BYTES // 2**20} MB each",
+        "docs/training.md": f'The default, `loss.compare = "{LossConfig().compare}"`',
+    }
+    for name, words in said.items():
+        assert words in text_of(name), name
+    assert f"Of a cloud of more than {DENSE:,} points" in text_of("docs/viewer.md")
+    assert f"lists up to {HYPOTHESES} poses ({MOST_HYPOTHESES}, if asked for)" in text_of("docs/viewer.md")
+    assert OptimizerConfig().name == "muon"
+    assert "Muon moves the matrices" in text_of("docs/training.md")
+
+
+def test_the_bounds_of_the_certificate_are_those_of_the_code():
+    rows = {row[0]: row[1:] for row in table_rows(text_of("docs/certificate.md"))}
+    for name, bounds in BOUNDS.items():
+        *numbers, judged = rows[name]
+        assert tuple(map(float, numbers)) == (bounds.bi, bounds.swap, bounds.scale)
+        assert judged == bounds.judged
+
+
+@pytest.mark.parametrize("name", ["shapes", "mug-hanging", "bowl-placing"])
+def test_counts_on_the_page_of_data_are_right(name):
+    counts = {(row[0], row[1]): row[2] for row in table_rows(text_of("docs/data.md")) if len(row) == 7}
+    for split in ("train", "val", "test"):
+        assert len(dataset(name, split)) == int(counts[name, split])
 
 
 def test_every_data_set_is_on_the_page_of_data():
