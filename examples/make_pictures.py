@@ -1,4 +1,4 @@
-"""Makes two pictures of the documentation: the demo pair, and how its answer follows the pieces.
+"""Makes pictures of the documentation: three kinds of pieces, key points, and how an answer follows.
 
 python examples/make_pictures.py docs/pictures
 """
@@ -6,6 +6,7 @@ python examples/make_pictures.py docs/pictures
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -15,13 +16,29 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
+from scipy.spatial.transform import Rotation
 
 import bitr
+from bitr.data.generated.dataset import MIXES, shapes
 from bitr.io import Geometry, read
-from bitr.show.picture import COLORS, DPI, HAZE, TEXT, write_png
-from bitr.show.stage import Scene
+from bitr.show.picture import (
+    COLORS,
+    DPI,
+    HAZE,
+    TEXT,
+    Layer,
+    offset_beside,
+    parse_color,
+    place_layer,
+    place_moved_source,
+    place_reference,
+    shade,
+    write_png,
+)
+from bitr.show.stage import Scene, set_stage
 
 ASSETS = Path(str(resources.files("bitr") / "assets"))
+PICTURES = ("pieces.png", "demo.png", "follows.png")
 WIDTH = 900
 """Of the pictures, in pixels."""
 POSES = 3
@@ -30,6 +47,12 @@ VIEW = torch.linalg.matrix_exp(torch.tensor([[0, 0.5, 0.7], [-0.5, 0, 1.0], [-0.
 """A rotation from the reference's own axes to the viewer's, so that the jug is seen from its side."""
 APART = np.array([2.4, 0.0, 0.0])
 """From one piece to the other before they are assembled, so that both can be seen."""
+BESIDE = 1.1
+"""Distance between the pieces of a pair that is drawn apart, in sums of their radii."""
+GENERATED = {"broken": ("fracture", 636), "overlapping": ("crop", 636)}
+"""Test pairs of generated shapes beside the demo's: their kind and number."""
+POINTS = 4000
+"""Points of either piece of a generated pair."""
 
 
 def main() -> None:
@@ -41,9 +64,62 @@ def main() -> None:
     keypoints = a.source_keypoints, a.reference_keypoints
     scene = Scene(source.points, reference.points, a.transformation, *keypoints)
     write_png(folder / "demo.png", scene, force=True)
+    truth = np.loadtxt(ASSETS / "demo-pose.txt")
+    pairs = {"cut in two": answered(source, reference, a.transformation, truth)}
+    gallery(folder / "pieces.png", pairs | {name: generated(*place) for name, place in GENERATED.items()})
     follows(folder / "follows.png", source, reference)
-    for name in ("demo.png", "follows.png"):
+    for name in PICTURES:
         shrink(folder / name)
+
+
+def generated(kind: str, number: int) -> tuple[Scene, float]:
+    """A test pair of generated shapes, as the default command answers it."""
+    config = replace(MIXES[kind][0], points=POINTS, unevenness=0.0, noise=0.002)
+    pair = shapes("test", config=config)[number]
+    a = bitr.assemble(pair.source, pair.reference)
+    return answered(pair.source, pair.reference, a.transformation, pair.ref_from_src)
+
+
+def answered(x: Geometry, y: Geometry, found: np.ndarray, truth: np.ndarray) -> tuple[Scene, float]:
+    """The scene of an answer, and its rotation error in degrees."""
+    turn = Rotation.from_matrix(found[:3, :3] @ truth[:3, :3].T)
+    return Scene(x.points, y.points, found), float(np.degrees(turn.magnitude()))
+
+
+def gallery(path: Path, pairs: dict[str, tuple[Scene, float]]) -> None:
+    """Each pair apart above, and as it was assembled below, with its error."""
+    figure = Figure(figsize=(9, 5.2), dpi=DPI, layout="constrained")
+    axes = figure.subplots(2, len(pairs), height_ratios=(1, 1.3))
+    for (above, below), (name, (scene, error)) in zip(axes.T, pairs.items(), strict=True):
+        stage = set_stage(scene)
+        still = place_reference(stage)
+        apart = place_layer("source", stage, stage.source, np.eye(3), offset_beside(stage, BESIDE))
+        above.set_title(name, color=TEXT, fontsize=12)
+        draw_layers(above, [apart, still], size=6)
+        draw_layers(below, [place_moved_source(stage), still], size=16)
+        below.set_xlabel(f"{error:.1f}° off the truth", color=TEXT, fontsize=10)
+    add_legend(figure, axes[0, 0])
+    figure.savefig(path)
+
+
+def draw_layers(axes: Axes, layers: list[Layer], size: float) -> None:
+    """Shaded points of a scene, the farthest first."""
+    points = np.concatenate([layer.points for layer in layers])
+    near, far = points[:, 2].max(), points[:, 2].min()
+    color = np.concatenate([shade(layer, parse_color(COLORS[layer.name]), near, far) for layer in layers])
+    order = points[:, 2].argsort(kind="stable")
+    axes.scatter(*points[order, :2].T, c=color[order], s=size, linewidths=0)
+    axes.margins(0.03)
+    axes.set(xticks=[], yticks=[])
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.spines[:].set_visible(False)
+
+
+def add_legend(figure: Figure, axes: Axes) -> None:
+    dots = [axes.scatter([], [], s=24, c=color, linewidths=0) for color in COLORS.values()]
+    figure.legend(
+        dots, COLORS, loc="outside lower center", ncol=3, frameon=False, fontsize=9, labelcolor=TEXT
+    )
 
 
 def follows(path: Path, source: Geometry, reference: Geometry) -> None:
@@ -60,10 +136,7 @@ def follows(path: Path, source: Geometry, reference: Geometry) -> None:
         draw(below, both, ((-2.0, 1.4), (-1.5, 1.5)))
     for label, row in zip(("what goes in", "what comes out"), axes[:, 0], strict=True):
         row.set_ylabel(label, color=TEXT)
-    dots = [axes[0, 0].scatter([], [], s=24, c=color, linewidths=0) for color in COLORS.values()]
-    figure.legend(
-        dots, COLORS, loc="outside lower center", ncol=3, frameon=False, fontsize=9, labelcolor=TEXT
-    )
+    add_legend(figure, axes[0, 0])
     figure.savefig(path)
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the viewer and of the report in the README, taken in a headless Chromium.
+"""The pictures of the viewer and of the report for the documentation, taken in a headless Chromium.
 
 From the root of the repository: python -m examples.screenshots
 """

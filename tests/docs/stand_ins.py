@@ -24,7 +24,8 @@ def make_stand_ins(folder: Path) -> None:
         shutil.copy(ROOT / "src" / "bitr" / "assets" / name, folder)
     rng = torch.Generator().manual_seed(0)
     x, y, pose = _pair(rng)
-    for name, piece in {"handle": x, "mug": y, "hook": y}.items():
+    sherds = {"sherd1": x, "sherd2": y, "sherd3": _pair(rng)[0]}
+    for name, piece in {"handle": x, "mug": y, "hook": y, **sherds}.items():
         write(folder / f"{name}.ply", piece)
     for name in ("hooks", "my-pairs", "pairs"):
         for split, count in (("train", 5), ("test", 2)):

@@ -18,7 +18,7 @@ from tests.docs.documents import ROOT
 def test_the_pictures_are_what_their_script_makes(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["make_pictures.py", str(tmp_path)])
     runpy.run_path(str(ROOT / "examples" / "make_pictures.py"), run_name="__main__")
-    for name in ("demo.png", "follows.png"):
+    for name in ("pieces.png", "demo.png", "follows.png"):
         made, kept = (
             np.asarray(Image.open(folder / name).convert("RGB"), dtype=float) / 255
             for folder in (tmp_path, ROOT / "docs" / "pictures")

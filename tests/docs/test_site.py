@@ -31,13 +31,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_document_is_a_page(site):
-    pages = {path.stem for path in site.glob("*.html")}
-    assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= pages
+    pages = {path.relative_to(site).with_suffix(".md") for path in site.rglob("*.html")}
+    assert {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")} <= pages
     assert not (site / "hooks").exists()
 
 
 def test_no_page_loads_anything_from_the_network(site):
-    for page in site.glob("*.html"):
+    for page in site.rglob("*.html"):
         assert not REMOTE.findall(page.read_text(encoding="utf-8")), page
     for sheet in site.rglob("*.css"):
         assert not re.search(r"@import|url\((?:\"|')?(?:https?:)?//", sheet.read_text(encoding="utf-8")), (
@@ -46,7 +46,7 @@ def test_no_page_loads_anything_from_the_network(site):
 
 
 def test_every_formula_has_become_mathml(site):
-    for page in site.glob("*.html"):
+    for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert not re.search(r":math:|\$<code>|class=\"formula\"|<merror|begin\{", text), page
     assert (site / "mathematics.html").read_text(encoding="utf-8").count('display="block"') > 10
@@ -72,5 +72,5 @@ def test_the_reference_has_the_public_names(site):
 
 def test_what_the_readme_says_stands_on_the_first_pages(site):
     assert "nothing to compile" in (site / "index.html").read_text(encoding="utf-8").replace("\n", " ")
-    assert "--manifest" in (site / "your-data.html").read_text(encoding="utf-8")
+    assert "--manifest" in (site / "index.html").read_text(encoding="utf-8")
     assert "Speed and memory" in (site / "benchmark.html").read_text(encoding="utf-8")
