@@ -136,7 +136,7 @@ def test_an_option_leaves_the_kinds_that_it_names(root, option, kinds):
 
 def test_an_unknown_option_is_refused_with_those_there_are():
     with pytest.raises(
-        InputError, match="openshapes:sliced: expected one of cut, crop, fracture, noisy, eroded"
+        InputError, match="openshapes:sliced: expected one of cut, crop, fracture, noisy, scan, eroded"
     ):
         info("openshapes:sliced")
 
