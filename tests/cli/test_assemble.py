@@ -307,14 +307,14 @@ def test_several_sources_are_a_batch(assemble, files, tmp_path):
     assert err == f"bitr: 2 of 2 pairs assembled; wrote {table}\n"
     assert assemble("-o", table, pair=(files[0], files[1], files[1]))[0] == 0
     refused(
-        assemble("-o", table, pair=(files[0], files[1], files[0])), "holds results of another batch (pairs"
+        assemble("-o", table, pair=(files[0], files[1], files[0])), "holds results of another batch (the pair"
     )
 
 
 def test_a_bad_manifest_is_bad_input(assemble, tmp_path):
     manifest = tmp_path / "pairs.csv"
-    manifest.write_text("source,reference\na.ply\n")
-    refused(assemble("--manifest", manifest, "-o", tmp_path / "table.csv", pair=()), "pairs.csv, line 2")
+    manifest.write_text("sorce,reference\na.ply,b.ply\n")
+    refused(assemble("--manifest", manifest, "-o", tmp_path / "table.csv", pair=()), "pairs.csv, line 1")
     assert not (tmp_path / "table.csv").exists()
     refused(assemble("--manifest", manifest, "-o", manifest, "--force", pair=()), "is also the manifest")
-    assert manifest.read_text() == "source,reference\na.ply\n"
+    assert manifest.read_text() == "sorce,reference\na.ply,b.ply\n"

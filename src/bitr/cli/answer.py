@@ -150,7 +150,7 @@ def assemble_batch(
 ) -> Summary:
     """Give every pair its row; the table is checked before any work is done."""
     check_table(table, force=force)
-    if _is_among(table, [Path(name) for pair in pairs for name in (pair.source, pair.reference)]):
+    if _is_among(table, [Path(name) for pair in pairs for name in (pair.source, pair.reference) if name]):
         raise InputError(f"{table}: is also an input; choose another name for the results")
     log.info("loading the model %s", model)
     solver = solve_on_ray(model, settings, workers) if ray else None

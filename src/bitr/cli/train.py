@@ -136,14 +136,16 @@ class Records:
     def __init__(self, bar: Counter | None) -> None:
         self.bar, self.steps = bar, 0
 
-    def started(self, step: int, steps: int) -> None:
+    def started(self, step: int, steps: int, data: str) -> None:
         self.steps = steps
+        self.noted(data)
         if step:
             self.noted(f"going on from step {step} of {steps}")
 
     def recorded(self, record: Record) -> None:
         text = (
-            f"loss {record.loss:.3f}  Δr {record.rotation_deg:.1f}°  Δt {record.displacement:.3f}  "
+            f"loss {record.loss:.3f}  Δr {record.rotation_deg:.1f}°  "
+            f"displacement {record.displacement:.3f} of the size  "
             f"{record.samples_per_second:.1f} pairs/s"
         )
         if self.bar is not None:
@@ -152,7 +154,8 @@ class Records:
         if record.val_loss is not None:
             text += (
                 f"  held out: loss {record.val_loss:.3f}  Δr {record.val_rotation_deg:.1f}° "
-                f"(median {record.val_median_deg:.1f}°)  Δt {record.val_displacement:.3f}"
+                f"(median {record.val_median_deg:.1f}°)  "
+                f"displacement {record.val_displacement:.3f} of the size"
             )
         if self.bar is None or record.val_loss is not None:
             self.noted(f"step {record.step}  {record.seconds:.0f} s  {text}")
