@@ -1,11 +1,13 @@
 """``bitr train``: one clear line for whatever goes wrong, and the checkpoint before it is intact."""
 
 import errno
+import io
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,9 +19,10 @@ import pytest
 
 from bitr.cli import main
 from bitr.cli.train import Records
+from bitr.errors import InputError
 from bitr.settings import from_file, to_toml
 from bitr.training import TrainConfig
-from bitr.training.checkpoint import check
+from bitr.training.checkpoint import LOCK, check, own_folder
 from bitr.training.config import DataConfig, config_file
 from bitr.training.log import Record
 from bitr.training.optimizer import Trainer
@@ -162,6 +165,48 @@ def test_a_run_that_is_there_is_not_begun_again(capsys, finished):
         capsys, toml, "--out", run
     )
     assert_intact(run, 2)
+
+
+def test_a_second_training_in_one_folder_is_refused_and_names_the_first(capsys, tmp_path, finished):
+    toml, made = finished
+    run = Path(shutil.copytree(made, tmp_path / "run"))
+    with own_folder(run, resume=True):
+        for option in ([], ["--resume"]):
+            said = refused(capsys, toml, "--out", run, *option)
+            assert f"{run}: process {os.getpid()} on {socket.gethostname()} is training here" in said
+    assert not (run / LOCK).exists()
+
+
+def test_a_lock_that_a_killed_process_left_is_nobodys(capsys, tmp_path, finished):
+    toml, made = finished
+    run = Path(shutil.copytree(made, tmp_path / "run"))
+    holder = "from bitr.training.checkpoint import own_folder; from pathlib import Path; import os, sys\n"
+    holder += "with own_folder(Path(sys.argv[1]), True): os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", holder, run]).returncode == -signal.SIGKILL
+    assert (run / LOCK).exists()
+    for text in ((run / LOCK).read_text(), f"process {os.getpid()} on another-host\n", ""):
+        (run / LOCK).write_text(text)
+        assert main(["train", str(toml), "--out", str(run), "--resume", "--quiet"]) == 0
+        assert not (run / LOCK).exists()
+
+
+def test_without_locks_the_process_that_is_named_decides(monkeypatch, tmp_path):
+    monkeypatch.setattr("bitr.files._lock", lambda file: None)
+    (tmp_path / LOCK).write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    with pytest.raises(InputError, match="is training here"), own_folder(tmp_path, resume=True):
+        pass
+    (tmp_path / LOCK).write_text(f"process 4194305 on {socket.gethostname()}\n")  # beyond Linux's largest
+    with own_folder(tmp_path, resume=True):
+        assert str(os.getpid()) in (tmp_path / LOCK).read_text()
+
+
+def test_a_terminal_that_is_gone_does_not_end_training(monkeypatch):
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    Records(None).recorded(RECORD)
 
 
 def test_other_settings_do_not_go_on(capsys, finished):
@@ -365,8 +410,9 @@ def notice_at(monkeypatch, step, *notices):
     monkeypatch.setattr(Trainer, "step", heard)
 
 
-def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml):
-    notice_at(monkeypatch, 0, signal.SIGTERM, signal.SIGTERM)
+@pytest.mark.parametrize("notice", [signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml, notice):
+    notice_at(monkeypatch, 0, notice, notice)
     assert main(["train", str(toml), "--output", str(tmp_path / "run"), "--set", "run.steps=9"]) == 130
     said = capsys.readouterr().err.splitlines()[-1]
     assert said == f"bitr: stopped; {tmp_path / 'run'} has a checkpoint, go on with --resume"

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.errors import InputError, NoSpaceError, is_full
-from bitr.files import check_target, whole_file
+from bitr.files import check_target, lock_file, whole_file
 from bitr.io import read
 from bitr.io.manifest import Row as ManifestRow
 from bitr.io.manifest import distinct, read_rows
@@ -38,6 +38,7 @@ FIELDS = (
     *("fitness", "inlier_rmse", "penetration_before", "penetration_after", "seconds", "model"),
     *("source", "reference", "warnings"),
 )
+BUSY = "another process is writing to it; wait for it to end"
 STATUSES = ("ok", "ambiguous", "unsure", "degenerate", "error")
 """Statuses of an answer, and of a pair without one."""
 BLOCKS, PER_BLOCK = 1000, 16
@@ -326,7 +327,7 @@ def open_table(
     Rows of pairs that failed are taken out of it.
     """
     check_table(path, force=force)
-    with _open_locked(path) as file:
+    with lock_file(path, BUSY) as file:
         if force:
             file.truncate(0)
         if file.seek(0, os.SEEK_END) == 0:
@@ -343,32 +344,9 @@ def open_table(
             return
         with whole_file(path, force=True) as temporary:
             temporary.write_bytes(b"".join(table.good))
-    with _open_locked(path) as file:
+    with lock_file(path, BUSY) as file:
         file.seek(0)
         yield Table(path, file)
-
-
-@contextmanager
-def _open_locked(path: Path) -> Iterator[BinaryIO]:
-    with open(path, "a+b") as file:
-        _lock(path, file)
-        if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):  # replaced since it was opened
-            raise InputError(f"{path}: another process is writing to it; wait for it to end")
-        yield file
-
-
-def _lock(path: Path, file: BinaryIO) -> None:
-    """Keep other processes from writing to the table, where the system has locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise InputError(f"{path}: another process is writing to it; wait for it to end") from error
-    except OSError:
-        log.debug("%s: the file system has no locks", path)
 
 
 def _check_settings(table: Path, settings: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -161,4 +161,5 @@ class Records:
             self.noted(f"step {record.step}  {record.seconds:.0f} s  {text}")
 
     def noted(self, text: str) -> None:
-        print(one_line(text), file=sys.stderr, flush=True)
+        with suppress(OSError):  # the terminal may be gone, and training goes on to its checkpoint
+            print(one_line(text), file=sys.stderr, flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,10 @@ def train(
         shown = listener if listener is not None and group.leads else Silent()
         try:
             run = Run(config, kind or Kind(_first_model, save), out, group, shown)
-            run.begin(group.was_restarted() or resume)
-            return run.go(stop_asked)
+            goes_on = group.was_restarted() or resume
+            with checkpoint.own_folder(out, goes_on) if group.leads else nullcontext():
+                run.begin(goes_on)
+                return run.go(stop_asked)
         except (OSError, SafetensorError) as error:
             if not is_full(error):
                 raise
@@ -113,9 +116,7 @@ class Run:
         self.earlier = seen_by(config.run.init_from).trained_on if config.run.init_from else frozenset()
 
     def begin(self, resume: bool) -> None:
-        """Prepares the folder, the trainer and the held-out pairs; reads the newest checkpoint to resume."""
-        if self.group.leads:
-            checkpoint.begin_folder(self.out, resume)
+        """Prepares the trainer and the held-out pairs; reads the newest checkpoint to resume."""
         self.trainer = Trainer(self.config, self.model, self.group)
         self.progress = self._restore() if resume else Progress()
         self.meter = Meter(self.progress.meter)
