@@ -483,7 +483,9 @@ def test_beside_a_bar_validations_and_notes_are_lines(capsys):
     assert first == "going on from step 4 of 10"
     assert note == "a note [with] brackets\\nand a break"
     assert last.startswith("step 6 ")
-    assert last.endswith("held out: loss 0.250  Δr 30.0° (median 20.0°)  displacement 0.040 of the size")
+    assert last.endswith(
+        "held out: loss 0.250  Δr 30.0° (median 20.0°)  displacement 0.040 of the pair's size"
+    )
     assert counts == [(2, 10), (6, 10)]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import session
+from bitr.cli.console import counted, session
 from bitr.errors import InputError
 
 EXAMPLE = "bitr assemble handle.ply mug.ply -o handle-in-place.ply --html report.html"
@@ -122,9 +122,9 @@ def run(
 def _check_files(files: int, manifest: Path | None, table: Path | None, many: bool) -> None:
     """Raise when the inputs are not one pair or one list of pairs, or a batch has no table."""
     if manifest is None and files < 2:
-        raise InputError(f"got {files} files, expected SRC... and REF, or a --manifest")
+        raise InputError(f"got {counted(files, 'file')}, expected SRC... and REF, or a --manifest")
     if manifest is not None and files:
-        raise InputError(f"got {files} files and a --manifest, expected one or the other")
+        raise InputError(f"got {counted(files, 'file')} and a --manifest, expected one or the other")
     if many and table is None:
         raise InputError("a batch needs a table of results to write, as -o results.jsonl")
     if manifest is not None and table is not None and manifest.absolute() == table.absolute():

@@ -58,9 +58,8 @@ def run(
     """Fit the verifier of a model on pairs whose pose is known, and keep it in the checkpoint.
 
     The verifier chooses among the poses that are found and says how sure it is. A confidence of 0.8 then
-    means: of such answers, 8 in 10 are off by less than 15° and by less than 0.1 of the assembled shape's
-    radius. With --test nothing is fitted: the confidence that the checkpoint has is measured on the test
-    split.
+    means: of such answers, 8 in 10 are right, which is within 15° and 0.1 of the size. With --test nothing is
+    fitted: the confidence that the checkpoint has is measured on the test split.
     """
     chosen = split or ("test" if test else "val")
     if not test and chosen == "test":

@@ -17,6 +17,7 @@ from bitr.cli.console import (
     Counter,
     check_file,
     check_suffix,
+    counted,
     log,
     one_line,
     print_report,
@@ -142,7 +143,7 @@ def _check_usage(given: list[str], predictions: Path | None, of_a_model: bool) -
     """Raise when arguments and options do not go together."""
     wanted = "DATASET with --predictions" if predictions else "MODEL and DATASET"
     if len(given) != (1 if predictions else 2):
-        raise InputError(f"got {len(given)} names, expected {wanted}")
+        raise InputError(f"got {counted(len(given), 'name')}, expected {wanted}")
     if predictions and of_a_model:
         raise InputError(
             "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a model; a file "

@@ -145,7 +145,7 @@ class Records:
     def recorded(self, record: Record) -> None:
         text = (
             f"loss {record.loss:.3f}  Δr {record.rotation_deg:.1f}°  "
-            f"displacement {record.displacement:.3f} of the size  "
+            f"displacement {record.displacement:.3f} of the pair's size  "
             f"{record.samples_per_second:.1f} pairs/s"
         )
         if self.bar is not None:
@@ -155,7 +155,7 @@ class Records:
             text += (
                 f"  held out: loss {record.val_loss:.3f}  Δr {record.val_rotation_deg:.1f}° "
                 f"(median {record.val_median_deg:.1f}°)  "
-                f"displacement {record.val_displacement:.3f} of the size"
+                f"displacement {record.val_displacement:.3f} of the pair's size"
             )
         if self.bar is None or record.val_loss is not None:
             self.noted(f"step {record.step}  {record.seconds:.0f} s  {text}")

@@ -50,7 +50,7 @@ ACCEPTED = "a path, an (n, 3) or (n, 6) array or tensor, or a cloud or mesh of b
 
 def read(path: str | os.PathLike[str]) -> Geometry:
     """The points or the mesh of a file, checked; anything wrong raises an InputError of one line."""
-    source = open_source(Path(path))
+    source = open_source(Path(path), READERS)
     suffix = _find_kind(source)
     with guarded(source, suffix.removeprefix(".")):
         return check(READERS[suffix](source))
