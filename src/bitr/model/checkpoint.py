@@ -104,7 +104,8 @@ def pack(tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> bytes:
     """
     data = serialize(tensors)
     size = 8 + struct.unpack("<Q", data[:8])[0]
-    head = json.dumps({"__metadata__": dict(sorted(metadata.items())), **json.loads(data[8:size])}).encode()
+    told = {"__metadata__": dict(sorted(metadata.items())), **json.loads(data[8:size])}
+    head = json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
     head += b" " * (-len(head) % 8)  # the tensors begin at a multiple of 8 bytes
     return struct.pack("<Q", len(head)) + head + data[size:]
 

@@ -24,7 +24,6 @@ from bitr.data import AssemblyPair
 from bitr.evaluation import charts
 from bitr.evaluation.charts import spread
 from bitr.evaluation.method import Method, law_errors_on, law_row
-from bitr.evaluation.metrics import RIGHT
 from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns, ranked
 from bitr.files import whole_file
 from bitr.io import Geometry
@@ -190,7 +189,7 @@ def error_rows(pair: Ranked) -> list[Row]:
     found, unit = score.errors, f" {score.unit}" if score.unit else ""
     rmse = found.registration_rmse
     rows = [
-        ("right", f"{'yes' if score.right else 'no'}: {'' if score.right else 'not '}{RIGHT}"),
+        ("right", "yes" if score.right else "no"),
         ("confidence", None if score.confidence is None else f"{score.confidence:.0%}"),
         ("Δr", f"{found.rotation_error_deg:.2f}°"),
         ("Δt", f"{found.translation_error:.4g}{unit}"),
