@@ -213,6 +213,8 @@ def refused(result, says):
         (["-o", "link.npy", "--force"], "is named twice"),
         (["-o", "new.ply", "--scene", "new.ply"], "is named twice"),
         (["-o", "n" * 300 + ".ply"], "cannot be written"),
+        (["--fix", "w"], "fix = 'w': expected x, y or z"),
+        (["--fix", "z", "--translation-only"], "expected one or the other"),
         (["--ray"], "--ray is for batches"),
         (["--workers", "2"], "--workers goes with --ray"),
         (["--manifest", "pairs.csv"], "got 2 files and a --manifest"),
@@ -292,6 +294,14 @@ def test_in_a_process_of_its_own(files, weights, tmp_path):
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"bitr: ")
     assert done.stderr.count(b"\n") == 1
+
+
+def test_an_answer_that_may_turn_about_one_axis_or_not_at_all(assemble, files):
+    for options, kept in ((["--fix", "y"], 1), (["--translation-only"], slice(0, 3))):
+        status, out, _ = assemble("--fast", "--json", *options)
+        assert status == 0
+        rotation = np.array(json.loads(out)["transformation"])[:3, :3]
+        np.testing.assert_allclose(rotation[kept], np.eye(3)[kept], atol=1e-15)
 
 
 def test_several_sources_are_a_batch(assemble, files, tmp_path):
