@@ -1,11 +1,16 @@
-"""The error for wrong input, and the checks that raise it."""
+"""The errors that are one line for people, wrong input and a full disk, and the checks that raise them."""
 
 import difflib
+import errno
 from collections.abc import Sequence
 
 
 class InputError(ValueError):
     """Input that has no answer; the message names what was found and what was expected."""
+
+
+class NoSpaceError(RuntimeError):
+    """The disk is full; the message says what is whole, and how to go on."""
 
 
 def unknown_name(name: str, kind: str, known: Sequence[str]) -> InputError:
@@ -19,3 +24,11 @@ def require(is_right: object, problem: str) -> None:
     """Raise an InputError that tells the problem, unless the condition holds."""
     if not is_right:
         raise InputError(problem)
+
+
+def is_full(error: Exception) -> bool:
+    """True at the end of the disk or the quota; safetensors says so in its message only."""
+    codes = (errno.ENOSPC, errno.EDQUOT)
+    if isinstance(error, OSError):
+        return error.errno in codes
+    return any(f"(os error {code})" in str(error) for code in codes)

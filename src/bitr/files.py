@@ -1,12 +1,14 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and files that one process has for itself."""
 
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from bitr.errors import InputError
 
@@ -52,3 +54,77 @@ def check_target(target: Path, *, force: bool) -> None:
         raise InputError(f"{target}: exists already; choose another name, or overwrite it with --force")
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"{target}: the folder {target.parent} cannot be written to")
+
+
+@contextmanager
+def lock_file(path: Path, busy: str) -> Iterator[BinaryIO]:
+    """Open a file to read and append, for this process alone; ``busy`` says why another is refused.
+
+    The system releases a lock when its process ends, however it ends. Where there are no locks, nobody is
+    refused.
+    """
+    with open(path, "a+b") as file:
+        if _lock(file) is False or not _is_at(file, path):
+            raise InputError(f"{path}: {busy}")
+        yield file
+
+
+@contextmanager
+def only_one(path: Path, busy: str) -> Iterator[None]:
+    """Keep a file that names this process while something is done that only one may do at a time.
+
+    Another process is refused by a line that names the folder and the process, and then says ``busy``. A file
+    that was left behind by a process that was killed is nobody's: the system has released its lock. Where
+    there are no locks, the process that the file names decides; of one on another machine nothing is known.
+    """
+    with open(path, "a+b") as file:
+        locked = _lock(file)
+        file.seek(0)
+        holder = file.read(200).decode("utf-8", "replace").strip()
+        if locked is False or not _is_at(file, path) or (locked is None and _may_live(holder)):
+            raise InputError(f"{path.parent}: {holder or 'another process'} {busy}")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _lock(file: BinaryIO) -> bool | None:
+    """Lock an open file; False where another process has it, None where there are no locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """True unless the file was replaced or removed after it was opened."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _may_live(holder: str) -> bool:
+    """False for no process, and for one of this machine that has ended."""
+    _, _, rest = holder.partition("process ")
+    number, _, host = rest.partition(" on ")
+    if not number.isdigit() or host != socket.gethostname():
+        return bool(holder)
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

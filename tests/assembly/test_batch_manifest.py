@@ -52,13 +52,25 @@ def test_names_may_hold_anything_that_a_file_system_allows(tmp_path):
         ("pairs.csv", "sorce,reference\na,b\n", "line 1: found sorce, reference"),
         ("pairs.csv", "source,reference,source\na,b,c\n", "line 1: found source, reference, source"),
         ("pairs.csv", "a.ply,b.ply\n", "line 1: found a.ply, b.ply"),
+        ("pairs.csv", 'source,reference\n"a,b\n', "not a row of a csv file"),
+        ("pairs.csv", "source,reference\na,b\n".encode("utf-16"), "line 1"),
+    ],
+)
+def test_a_bad_manifest_is_refused_in_one_line(tmp_path, name, text, says):
+    path = written(tmp_path, name, text)
+    with pytest.raises(InputError) as raised:
+        read_manifest(path)
+    assert says in str(raised.value)
+    assert str(raised.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
         ("pairs.csv", "source,reference\na,b\na\n", "line 3: found 1 cells, expected 2"),
         ("pairs.csv", "source,reference\na,\n", "line 2: found reference = None"),
         ("pairs.csv", "source,reference,id\na,b,1\nc,d,1\n", "line 3: the id 1 is taken already"),
         ("pairs.csv", "source,reference,id\na,b,2\nc,d,\n", "line 3: the id 2 is taken already"),
-        ("pairs.csv", 'source,reference\n"a,b\n', "not a row of a csv file"),
-        ("pairs.csv", "source,reference\na\0,b\n", "line 2"),
-        ("pairs.csv", "source,reference\na,b\n".encode("utf-16"), "line 1"),
         ("pairs.jsonl", '{"source": "a", "reference": "b"}\n{"source": \n', "line 2: not a JSON object"),
         ("pairs.jsonl", "[" * 100_000, "line 1: not a JSON object"),
         ("pairs.jsonl", '["a", "b"]\n', 'line 1: found ["a", "b"]'),
@@ -69,12 +81,13 @@ def test_names_may_hold_anything_that_a_file_system_allows(tmp_path):
         ("pairs.jsonl", '{"source": "\\ud800", "reference": "b"}\n', "line 1: found source"),
     ],
 )
-def test_a_bad_manifest_is_refused_in_one_line_that_names_the_row(tmp_path, name, text, says):
+def test_a_bad_row_is_a_pair_with_a_problem_that_names_its_line(tmp_path, name, text, says):
     path = written(tmp_path, name, text)
-    with pytest.raises(InputError) as raised:
-        read_manifest(path)
-    assert says in str(raised.value)
-    assert str(raised.value).startswith(str(path))
+    *others, last = read_manifest(path)
+    assert all(pair.problem is None for pair in others)
+    assert last.problem.startswith(str(path))
+    assert says in last.problem
+    assert last.id not in [pair.id for pair in others]
 
 
 def test_a_missing_manifest_or_a_folder(tmp_path):

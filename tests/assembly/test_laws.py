@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+from bitr.assembly.align import Freedom
 from bitr.assembly.assemble import Settings, assemble_geometries
-from bitr.data.poses import inverse
+from bitr.data.poses import inverse, pose
+from bitr.errors import InputError
 from bitr.io import Geometry
 from tests.assembly.cases import FACTOR, LAWS, changed_pose, cut_pair, network, overlapping
 from tests.assembly.shapes import solid
@@ -135,3 +138,89 @@ def test_the_order_of_the_points_does_not_matter(name):
     np.testing.assert_allclose(other.transformation, plain.transformation, atol=1e-8)
     assert other.confidence == pytest.approx(plain.confidence, abs=1e-6)
     assert (other.method, other.status) == (plain.method, plain.status)
+
+
+# Known degrees of freedom: the laws hold for the motions that are left
+
+
+def allowed_motion(turns, seed, size=2.0):
+    """A shift, and a turn where one is allowed."""
+    rng = np.random.default_rng(seed)
+    axis = np.array([turns == name for name in "xyz"], dtype=float)
+    return pose(Rotation.from_rotvec(rng.uniform(-3, 3) * axis).as_matrix(), size * rng.normal(size=3))
+
+
+def assert_allowed(turns, motion):
+    assert Freedom(turns).tilt(motion) < 1e-12
+
+
+@pytest.mark.parametrize("turns", ["x", "y", "z", "none"])
+def test_the_nearest_allowed_motion_moves_with_allowed_motions_and_is_inverted_by_a_swap(turns):
+    freedom, g = Freedom(turns), motion(3)
+    h1, h2 = allowed_motion(turns, 1, 0.0), allowed_motion(turns, 2, 0.0)  # in a frame nothing is shifted
+    found = freedom.project(g)
+    assert_allowed(turns, found)
+    np.testing.assert_allclose(freedom.project(found), found, atol=1e-14)
+    np.testing.assert_allclose(freedom.project(h2 @ g @ inverse(h1)), h2 @ found @ inverse(h1), atol=1e-13)
+    np.testing.assert_allclose(freedom.project(inverse(g)), inverse(found), atol=1e-13)
+    others = [allowed_motion(turns, seed)[:3, :3] for seed in range(100)]
+    assert np.trace(found[:3, :3].T @ g[:3, :3]) >= max(np.trace(r.T @ g[:3, :3]) for r in others) - 1e-12
+
+
+FREEDOMS = {"z": {"fix": "z"}, "none": {"translation_only": True}}
+LEVEL = {
+    "fast": (lambda: cut_pair(500)[:2], {"fast": True}),
+    "overlap": (crops, {"method": "overlap"}),
+    "cut": (lambda: cut_pair(500)[:2], {"method": "seam"}),
+}
+
+
+@pytest.mark.parametrize("turns", FREEDOMS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "fast")) for n in LEVEL])
+def test_with_known_degrees_of_freedom_the_laws_hold_for_those_that_are_left(name, turns):
+    make, options = LEVEL[name]
+    settings = Settings(**options, **FREEDOMS[turns])
+    source, reference = make()
+    plain = assemble_geometries(source, reference, NETWORK, settings).transformation
+    assert_allowed(turns, plain)
+    h1, h2 = allowed_motion(turns, 1), allowed_motion(turns, 2)
+    moved = assemble_geometries(source.moved(h1), reference.moved(h2), NETWORK, settings).transformation
+    np.testing.assert_allclose(moved, h2 @ plain @ inverse(h1), atol=1e-8)
+    swapped = assemble_geometries(reference, source, NETWORK, settings).transformation
+    np.testing.assert_allclose(swapped, inverse(plain), atol=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turns", FREEDOMS)
+def test_level_scans_are_laid_on_each_other_by_level_motions(turns):
+    """The pieces are scanned level, and noise would tilt a free answer."""
+    pair = overlapping(0, n=1200)
+    truth, rng = allowed_motion(turns, 5), np.random.default_rng(0)
+    x = pair.source.moved(inverse(truth) @ pair.ref_from_src)
+    source, reference = (
+        Geometry(side.points + 0.01 * rng.normal(size=side.points.shape)) for side in (x, pair.reference)
+    )
+    found = assemble_geometries(source, reference, NETWORK, Settings(**FREEDOMS[turns]))
+    assert_allowed(turns, found.transformation)
+    off = found.transformation @ inverse(truth)
+    assert np.degrees(Rotation.from_matrix(off[:3, :3]).magnitude()) < 3
+    assert np.linalg.norm(off[:3, :3] @ truth[:3, 3] + off[:3, 3] - truth[:3, 3]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"fix": "w"}, "fix = 'w': expected x, y or z"),
+        ({"fix": "z", "translation_only": True}, "expected one or the other"),
+        ({"fix": "z", "separate": True}, "pieces are brought apart by any motion"),
+    ],
+)
+def test_freedoms_that_contradict_are_refused(options, says):
+    with pytest.raises(InputError, match=says):
+        Settings(**options)
+
+
+def test_a_given_pose_must_keep_to_the_freedom():
+    source, reference, truth = cut_pair(500)
+    with pytest.raises(InputError, match="init: turns otherwise than z"):
+        assemble_geometries(source, reference, NETWORK, Settings(fast=True, fix="z"), truth)

@@ -213,6 +213,8 @@ def refused(result, says):
         (["-o", "link.npy", "--force"], "is named twice"),
         (["-o", "new.ply", "--scene", "new.ply"], "is named twice"),
         (["-o", "n" * 300 + ".ply"], "cannot be written"),
+        (["--fix", "w"], "fix = 'w': expected x, y or z"),
+        (["--fix", "z", "--translation-only"], "expected one or the other"),
         (["--ray"], "--ray is for batches"),
         (["--workers", "2"], "--workers goes with --ray"),
         (["--manifest", "pairs.csv"], "got 2 files and a --manifest"),
@@ -294,6 +296,14 @@ def test_in_a_process_of_its_own(files, weights, tmp_path):
     assert done.stderr.count(b"\n") == 1
 
 
+def test_an_answer_that_may_turn_about_one_axis_or_not_at_all(assemble, files):
+    for options, kept in ((["--fix", "y"], 1), (["--translation-only"], slice(0, 3))):
+        status, out, _ = assemble("--fast", "--json", *options)
+        assert status == 0
+        rotation = np.array(json.loads(out)["transformation"])[:3, :3]
+        np.testing.assert_allclose(rotation[kept], np.eye(3)[kept], atol=1e-15)
+
+
 def test_several_sources_are_a_batch(assemble, files, tmp_path):
     table = tmp_path / "table.csv"
     status, out, err = assemble("-o", table, "--json", pair=(files[0], tmp_path / "missing.npy", files[1]))
@@ -307,14 +317,14 @@ def test_several_sources_are_a_batch(assemble, files, tmp_path):
     assert err == f"bitr: 2 of 2 pairs assembled; wrote {table}\n"
     assert assemble("-o", table, pair=(files[0], files[1], files[1]))[0] == 0
     refused(
-        assemble("-o", table, pair=(files[0], files[1], files[0])), "holds results of another batch (pairs"
+        assemble("-o", table, pair=(files[0], files[1], files[0])), "holds results of another batch (the pair"
     )
 
 
 def test_a_bad_manifest_is_bad_input(assemble, tmp_path):
     manifest = tmp_path / "pairs.csv"
-    manifest.write_text("source,reference\na.ply\n")
-    refused(assemble("--manifest", manifest, "-o", tmp_path / "table.csv", pair=()), "pairs.csv, line 2")
+    manifest.write_text("sorce,reference\na.ply,b.ply\n")
+    refused(assemble("--manifest", manifest, "-o", tmp_path / "table.csv", pair=()), "pairs.csv, line 1")
     assert not (tmp_path / "table.csv").exists()
     refused(assemble("--manifest", manifest, "-o", manifest, "--force", pair=()), "is also the manifest")
-    assert manifest.read_text() == "source,reference\na.ply\n"
+    assert manifest.read_text() == "sorce,reference\na.ply,b.ply\n"

@@ -1,6 +1,8 @@
 """``bitr data``, as it is typed."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from bitr.cli.data import app
-from bitr.data import DatasetInfo, dataset, registry
+from bitr.data import DatasetInfo, dataset, fetch, info, registry
 from bitr.data.own import write_pairs
 from bitr.data.pair import Pairs
 from bitr.data.registry import overlap, split_stats
@@ -41,11 +43,38 @@ def generated(monkeypatch):
         lambda root: True,
         lambda split, root, seed: Pairs("made-up", split, seed, make, range(20)),
     )
-    monkeypatch.setattr(registry, "TABLE", {"made-up": {}, "bunny": registry.TABLE["bunny"]})
+    entry = {"title": here.title, "section": "Sec. 0", "licence": here.licence, "source": here.source}
+    table = {"made-up": entry, "bunny": registry.TABLE["bunny"]}
+    for module in (registry, fetch):
+        monkeypatch.setattr(module, "TABLE", table)
     real = registry.info
     monkeypatch.setattr(registry, "info", lambda name: here if name == "made-up" else real(name))
     monkeypatch.setattr("bitr.data.info", registry.info)
     return here
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["list"], ["fetch", "bunny", "--from", "none.zip"], ["fetch", "bunny", "--from", "text.zip"]],
+)
+def test_a_list_and_an_archive_that_is_refused_wait_for_nothing_heavy(tmp_path, arguments):
+    """torch and scipy take seconds to import."""
+    (tmp_path / "text.zip").write_text("no archive")
+    code = (
+        "import sys; from bitr.cli import main; status = main(sys.argv[1:])\n"
+        "heavy = {'torch', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else status)"
+    )
+    command = [sys.executable, "-c", code, "data", *arguments, "--data-root", "data"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == (0 if arguments == ["list"] else 2), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["text.zip"]
+
+
+def test_the_list_agrees_with_what_can_be_opened(tmp_path, real_data):
+    for name in fetch.TABLE:
+        for root in (None, tmp_path, real_data):
+            assert fetch.is_here(name, root) == info(name).present(root), (name, root)
 
 
 def test_the_list_says_what_is_here_and_what_brings_the_rest(generated, tmp_path):

@@ -19,6 +19,8 @@ def test_demo_prints_the_pose_its_error_and_the_laws(demo_output):
     angle, offset = re.search(r"known answer: (\S+)° off, and (\S+) of", demo_output).groups()
     assert float(angle) < 30  # a wrong file of weights or truth would be off by 126° on average
     assert float(offset) < 0.5
+    right = float(angle) < 15 and float(offset) < 0.1
+    assert f"That is {'' if right else 'not '}right, which is within 15° and 0.1 of the size." in demo_output
     laws = re.findall(r"Δ_\w+ ([^\s,;]+)", demo_output)
     assert len(laws) == 3
     assert max(map(float, laws)) <= 1e-6

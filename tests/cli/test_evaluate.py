@@ -250,7 +250,7 @@ def refused(result, says):
     ("arguments", "says"),
     [
         ([], "got 0 names, expected MODEL and DATASET"),
-        (["default"], "got 1 names, expected MODEL and DATASET"),
+        (["default"], "got 1 name, expected MODEL and DATASET"),
         (["default", "bunny", "indoor"], "got 3 names"),
         (["default", "bunnny"], "no such data set"),
         (["no-such-model", "."], "no such weights come with bitr"),

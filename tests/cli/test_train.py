@@ -1,11 +1,13 @@
 """``bitr train``: one clear line for whatever goes wrong, and the checkpoint before it is intact."""
 
 import errno
+import io
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,9 +19,10 @@ import pytest
 
 from bitr.cli import main
 from bitr.cli.train import Records
+from bitr.errors import InputError
 from bitr.settings import from_file, to_toml
 from bitr.training import TrainConfig
-from bitr.training.checkpoint import check
+from bitr.training.checkpoint import LOCK, check, own_folder
 from bitr.training.config import DataConfig, config_file
 from bitr.training.log import Record
 from bitr.training.optimizer import Trainer
@@ -164,6 +167,48 @@ def test_a_run_that_is_there_is_not_begun_again(capsys, finished):
     assert_intact(run, 2)
 
 
+def test_a_second_training_in_one_folder_is_refused_and_names_the_first(capsys, tmp_path, finished):
+    toml, made = finished
+    run = Path(shutil.copytree(made, tmp_path / "run"))
+    with own_folder(run, resume=True):
+        for option in ([], ["--resume"]):
+            said = refused(capsys, toml, "--out", run, *option)
+            assert f"{run}: process {os.getpid()} on {socket.gethostname()} is training here" in said
+    assert not (run / LOCK).exists()
+
+
+def test_a_lock_that_a_killed_process_left_is_nobodys(capsys, tmp_path, finished):
+    toml, made = finished
+    run = Path(shutil.copytree(made, tmp_path / "run"))
+    holder = "from bitr.training.checkpoint import own_folder; from pathlib import Path; import os, sys\n"
+    holder += "with own_folder(Path(sys.argv[1]), True): os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", holder, run]).returncode == -signal.SIGKILL
+    assert (run / LOCK).exists()
+    for text in ((run / LOCK).read_text(), f"process {os.getpid()} on another-host\n", ""):
+        (run / LOCK).write_text(text)
+        assert main(["train", str(toml), "--out", str(run), "--resume", "--quiet"]) == 0
+        assert not (run / LOCK).exists()
+
+
+def test_without_locks_the_process_that_is_named_decides(monkeypatch, tmp_path):
+    monkeypatch.setattr("bitr.files._lock", lambda file: None)
+    (tmp_path / LOCK).write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    with pytest.raises(InputError, match="is training here"), own_folder(tmp_path, resume=True):
+        pass
+    (tmp_path / LOCK).write_text(f"process 4194305 on {socket.gethostname()}\n")  # beyond Linux's largest
+    with own_folder(tmp_path, resume=True):
+        assert str(os.getpid()) in (tmp_path / LOCK).read_text()
+
+
+def test_a_terminal_that_is_gone_does_not_end_training(monkeypatch):
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    Records(None).recorded(RECORD)
+
+
 def test_other_settings_do_not_go_on(capsys, finished):
     toml, run = finished
     said = refused(capsys, toml, "--out", run, "--resume", "--set", "run.batch=3")
@@ -179,7 +224,8 @@ def test_a_corrupt_checkpoint_is_a_line_and_the_one_before_is_taken(capsys, tmp_
     assert main(["train", str(toml), "--output", str(run), "--resume", "--quiet"]) == 0
     err = capsys.readouterr().err.splitlines()
     assert err[0].startswith(f"{newest}: damaged")
-    assert err[1] == "going on from step 1 of 2"
+    assert err[1].startswith("training on ")
+    assert err[2] == "going on from step 1 of 2"
     assert_intact(run, 2)
     assert_same_tensors(weights(run), weights(made))
 
@@ -206,7 +252,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
     monkeypatch.setattr("bitr.files.os.fsync", full)
     assert main(["train", str(toml), "--output", str(run), "--quiet"]) == 1
     err = capsys.readouterr().err.splitlines()
-    assert [line.split("  ")[0] for line in err[:-1]] == ["step 1"]
+    assert [line.split("  ")[0] for line in err[1:-1]] == ["step 1"]
     assert err[-1].startswith(f"bitr: {run}: no space left on the disk; the checkpoints there are whole")
     assert_intact(run, 1)
     monkeypatch.undo()
@@ -274,7 +320,7 @@ def test_a_small_file_system_that_gets_full_is_one_line(tmp_path, finished, room
     )
     lines = done.stderr.splitlines()
     assert done.returncode == 1
-    assert [line for line in lines if not line.startswith("step ")] == [lines[-1]]
+    assert [line for line in lines if not line.startswith("step ")] == [lines[0], lines[-1]]
     assert lines[-1].startswith(f"bitr: {run}: no space left on the disk; the checkpoints there are whole")
     assert_intact(tmp_path / "run", 1)
 
@@ -329,9 +375,10 @@ def test_json_is_one_object_and_lines_are_for_people(capsys, tmp_path, toml):
     assert result == json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["steps"] == 2
     lines = err.splitlines()
-    assert [line.split("  ")[0] for line in lines] == ["step 1", "step 2"]
-    assert "held out" not in lines[0]
-    assert "held out: loss" in lines[1]
+    assert re.fullmatch(r"training on \S+: 2 pairs, 1 held out", lines[0])
+    assert [line.split("  ")[0] for line in lines[1:]] == ["step 1", "step 2"]
+    assert "held out" not in lines[1]
+    assert "held out: loss" in lines[2]
     assert (tmp_path / "run" / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -363,8 +410,9 @@ def notice_at(monkeypatch, step, *notices):
     monkeypatch.setattr(Trainer, "step", heard)
 
 
-def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml):
-    notice_at(monkeypatch, 0, signal.SIGTERM, signal.SIGTERM)
+@pytest.mark.parametrize("notice", [signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml, notice):
+    notice_at(monkeypatch, 0, notice, notice)
     assert main(["train", str(toml), "--output", str(tmp_path / "run"), "--set", "run.steps=9"]) == 130
     said = capsys.readouterr().err.splitlines()[-1]
     assert said == f"bitr: stopped; {tmp_path / 'run'} has a checkpoint, go on with --resume"
@@ -374,7 +422,8 @@ def test_a_stop_is_a_line_and_status_130(capsys, monkeypatch, tmp_path, toml):
 def test_a_stop_before_the_first_checkpoint_promises_none(capsys, monkeypatch, tmp_path, toml):
     notice_at(monkeypatch, 0, signal.SIGINT, signal.SIGINT)
     assert main(["train", str(toml), "--output", str(tmp_path / "run")]) == 130
-    assert capsys.readouterr().err == f"bitr: stopped; {tmp_path / 'run'} has no checkpoint yet\n"
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:] == [f"bitr: stopped; {tmp_path / 'run'} has no checkpoint yet"]
 
 
 @pytest.mark.slow
@@ -402,7 +451,7 @@ def test_a_notice_to_all_processes_of_a_run_leaves_a_checkpoint(tmp_path, toml):
     os.killpg(process.pid, signal.SIGTERM)
     err = process.communicate(timeout=120)[1].splitlines()
     assert process.returncode == 130, err
-    assert [line for line in err if not line.startswith("step ")] == [
+    assert [line for line in err if not line.startswith(("step ", "training on "))] == [
         f"bitr: stopped; {run} has a checkpoint, go on with --resume"
     ]
     assert_intact(run, 1)
@@ -416,25 +465,99 @@ def test_too_many_steps_that_are_not_finite_are_a_line_and_status_1(capsys, monk
     options = ["--set", "run.skips=2", "--set", "run.steps=9", "--set", "run.log_every=9", "--quiet"]
     assert main(["train", str(toml), "--output", str(tmp_path / "run"), *options]) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["step 1", "step 2", "bitr"]
-    assert lines[2].startswith("bitr: 2 steps in a row had a loss or gradient that is not finite")
+    assert [line.split(":")[0] for line in lines[1:]] == ["step 1", "step 2", "bitr"]
+    assert lines[3].startswith("bitr: 2 steps in a row had a loss or gradient that is not finite")
     assert_intact(tmp_path / "run", 2)
 
 
 def test_beside_a_bar_validations_and_notes_are_lines(capsys):
     counts = []
     listener = Records(lambda step, steps: counts.append((step, steps)))
-    listener.started(4, 10)
+    listener.started(4, 10, "training on a, a stand-in for b")
     listener.recorded(RECORD)
     listener.noted("a note [with] brackets\nand a break")
     held_out = {"val_loss": 0.25, "val_rotation_deg": 30.0, "val_median_deg": 20.0, "val_displacement": 0.04}
     listener.recorded(replace(RECORD, step=6, **held_out))
-    first, note, last = capsys.readouterr().err.splitlines()
+    data, first, note, last = capsys.readouterr().err.splitlines()
+    assert data == "training on a, a stand-in for b"
     assert first == "going on from step 4 of 10"
     assert note == "a note [with] brackets\\nand a break"
     assert last.startswith("step 6 ")
-    assert last.endswith("held out: loss 0.250  Δr 30.0° (median 20.0°)  Δt 0.040")
+    assert last.endswith(
+        "held out: loss 0.250  Δr 30.0° (median 20.0°)  displacement 0.040 of the pair's size"
+    )
     assert counts == [(2, 10), (6, 10)]
+
+
+STAND_IN = ["--set", "data.name=bunny", "--set", "data.stand_in=bunny-stand-in", "--set", "run.steps=1"]
+
+
+def test_a_stand_in_is_said_at_the_start_in_the_summary_and_in_the_record_and_measured_on(
+    capsys, monkeypatch, tmp_path, toml
+):
+    monkeypatch.delenv("BITR_DATA", raising=False)
+    run = tmp_path / "run"
+    assert main(["train", str(toml), *STAND_IN, "--set", "data.val_pairs=2", "--output", str(run)]) == 0
+    out, err = capsys.readouterr()
+    assert err.splitlines()[0] == (
+        "training on bunny-stand-in, a stand-in for bunny, which is not here: 1000 pairs, 2 held out; to get "
+        "bunny: bitr data fetch bunny"
+    )
+    assert out.startswith("bunny-stand-in (stand-in for bunny): held-out")
+    assert out.splitlines()[-1] == f"next: bitr evaluate {run} bunny-stand-in"
+    for record in ("result.json", "split.json"):
+        assert json.loads((run / record).read_text())["data"] == "bunny-stand-in (stand-in for bunny)"
+    assert main(["evaluate", str(run), "bunny", "--fast", "--limit", "1", "--samplings", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "dataset bunny-stand-in" in out
+    note = f"stand-in for bunny, which is not here; {run} was trained on it too"
+    assert f"note {note}" in out
+    assert err == f"bitr: bunny-stand-in: {note}; to get bunny: bitr data fetch bunny\n"
+
+
+def test_a_run_does_not_go_on_from_its_stand_in_to_the_data_itself(capsys, tmp_path, toml, real_data):
+    run = tmp_path / "run"
+    begin = [toml, *STAND_IN, "--set", f"data.root={tmp_path}", "--set", "data.val_pairs=2", "--out", run]
+    assert main(["train", *map(str, begin)]) == 0
+    capsys.readouterr()
+    begin[begin.index(f"data.root={tmp_path}")] = f"data.root={real_data}"
+    said = refused(capsys, *begin, "--resume")
+    assert "was begun on bunny-stand-in (stand-in for bunny), and bunny is what is here now" in said
+
+
+def test_pairs_that_were_trained_on_are_no_test_wherever_they_lie(capsys, tmp_path, finished, pairs):
+    _, run = finished
+    copy = Path(shutil.copytree(pairs, tmp_path / "elsewhere"))
+    (copy / "pair-0").rename(copy / "renamed")
+    assert main(["evaluate", str(run), str(copy), "--fast", "--json"]) == 0
+    out, err = capsys.readouterr()
+    note = "2 of 3 pairs left out, which the weights were trained on; 1 of the 1 others chose the weights"
+    assert err == f"bitr: {copy}: {note}\n"
+    found = json.loads(out)
+    held_out = json.loads((run / "split.json").read_text())["val"]["ids"]
+    assert found["note"] == note
+    scores = found["rows"][0]["samplings"][0]["scores"]
+    assert [score["id"].replace("renamed", "pair-0") for score in scores] == held_out
+    shutil.rmtree(copy / scores[0]["id"])
+    assert main(["evaluate", str(run), str(copy), "--fast"]) == 2
+    assert "trained on all of its 2 pairs, expected others to measure on" in capsys.readouterr().err
+
+
+def test_new_pairs_are_measured_on_and_what_first_weights_were_trained_on_is_known(
+    capsys, tmp_path, finished, pairs
+):
+    toml, run = finished
+    others = write_folder(tmp_path / "others", 3, first=10)
+    changes = ["--set", f"data.name={others}", "--init-from", str(run), "--set", "run.steps=1"]
+    assert main(["train", str(toml), *changes, "--out", str(tmp_path / "second")]) == 0
+    capsys.readouterr()
+    for folder, left in ((pairs, 1), (others, 1)):
+        assert main(["evaluate", str(tmp_path / "second"), str(folder), "--fast", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert len(found["rows"][0]["samplings"][0]["scores"]) == left
+    assert main(["evaluate", str(run), str(others), "--fast", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (err, "note" in json.loads(out)) == ("", False)
 
 
 def test_the_help_has_an_example(capsys):

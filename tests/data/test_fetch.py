@@ -300,8 +300,24 @@ def test_too_many_files_and_too_many_bytes_are_refused(tmp_path, kind):
         unpack(many, tmp_path / "out", Limits(files=10))
     bomb = make(tmp_path / "bomb", [(f"{i}.txt", bytes(1000)) for i in range(20)])
     with pytest.raises(InputError, match="unpacks to more than 5000 bytes"):
-        unpack(bomb, tmp_path / "out", Limits(size=5000))
-    assert everything_below(tmp_path / "out") == []
+        unpack(bomb, tmp_path / "out" / "below", Limits(size=5000))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bomb", "many"]
+
+
+def test_a_zip_file_with_too_many_members_is_refused_before_they_are_listed(tmp_path, monkeypatch):
+    many = zipped(tmp_path / "many.zip", [(f"{i}.txt", b"") for i in range(20)])
+    data = many.read_bytes()
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", None)
+    with pytest.raises(InputError, match="holds more than 10 files, expected at most that many"):
+        unpack(many, tmp_path / "out", Limits(files=10))
+    end = data.rindex(b"PK\x05\x06")
+    lying = (
+        data[: end + 10] + (3).to_bytes(2, "little") + (20 * 1024).to_bytes(4, "little") + data[end + 16 :]
+    )
+    many.write_bytes(lying)  # few members, and a list that is too long for them
+    with pytest.raises(InputError, match="holds more than 10 files"):
+        unpack(many, tmp_path / "out", Limits(files=10))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_zip_file_that_lies_about_its_sizes_is_stopped(tmp_path):

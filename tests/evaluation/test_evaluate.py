@@ -168,7 +168,7 @@ def test_samplings_are_pooled_and_their_spread_is_told(pairs):
 def test_the_table_shows_the_chance_level(pairs):
     lines = table([Repeated("a|b", (evaluate(shifted_by(SHIFTS), pairs),) * 2)]).splitlines()
     assert lines[0].startswith(
-        "|  | pairs | failed | Δr (°) | median Δr (°) | right | within 5° | Δt | displacement | ADD-S"
+        "|  | pairs | failed | Δr (°) | median Δr (°) | right | within 5° | Δt (size ≈ 1) | displacement ("
     )
     assert re.match(
         r"\| a\\\|b \| 3 × 2 \| 0 \| 0\.0 ± 0\.0 \(0\.0\) \| 0\.0 \| [^|]+ \| [^|]+ \| 0\.15 ± 0\.0816 \(0\)",
@@ -176,6 +176,26 @@ def test_the_table_shows_the_chance_level(pairs):
     )
     assert lines[3].startswith("| chance | – | – | 126.5 ± 37.0 | 132.3 |")
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+
+
+def test_thresholds_for_shapes_of_size_one_are_hidden_for_others_and_lengths_say_their_unit(pairs):
+    def scaled(pair):
+        larger = replace(pair.source, points=1000 * pair.source.points)
+        reference = replace(pair.reference, points=1000 * pair.reference.points)
+        motion = pair.ref_from_src.copy()
+        motion[:3, 3] *= 1000
+        return replace(pair, source=larger, reference=reference, ref_from_src=motion)
+
+    exact = Method("exact", lambda pair: pair.ref_from_src)
+    small, large = evaluate(exact, pairs), evaluate(exact, [scaled(pair) for pair in pairs])
+    assert (small.is_of_size_one, large.is_of_size_one) == (True, False)
+    assert small.part_accuracy == 1
+    assert "ModelNet (1°, 0.1)" in small.recalls
+    assert (large.part_accuracy, large.recalls) == (None, {})
+    assert "Δt (unit of the files)" in table([Repeated("large", (large,))])
+    metres = evaluate(exact, [replace(pair, unit="m") for pair in pairs])
+    assert "| Chamfer (m²) |" in table([Repeated("metres", (metres,))])
+    assert small.right == large.right == metres.right == 1
 
 
 def test_the_report_tells_how_it_was_made(pairs):

@@ -50,6 +50,9 @@ def test_a_missing_file_is_told_with_the_nearest_name(tmp_path):
     (tmp_path / "bunny.ply").write_bytes(b"ply\n")
     with pytest.raises(InputError, match=r"no such file; did you mean .*bunny\.ply"):
         read(tmp_path / "buny.ply")
+    (tmp_path / "trace.py").write_text("")
+    with pytest.raises(InputError, match=r"no such file$"):  # what cannot be read is not suggested
+        read(tmp_path / "trace.ply")
     with pytest.raises(InputError, match=r"folder .* does not exist"):
         read(tmp_path / "nowhere" / "bunny.ply")
 

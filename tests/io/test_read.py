@@ -381,7 +381,7 @@ def test_open3d_objects_are_known_by_their_attributes():
     [
         (None, "cannot use a NoneType"),
         (7, "cannot use a int"),
-        ([[0, 0, 0]], "cannot use a list"),
+        ({"points": 3}, "cannot use a dict"),
         (np.zeros((5, 2)), "two dimensions only"),
         (np.zeros((5, 4)), r"shape \(5, 4\)"),
         (torch.zeros(2, 5, 3), r"shape \(2, 5, 3\)"),
@@ -403,3 +403,62 @@ def test_what_cannot_be_used_is_told_in_one_line(value, message):
     with pytest.raises(InputError, match=message) as caught:
         as_geometry(value, "the source")
     assert "\n" not in str(caught.value)
+
+
+class Frame:
+    """As much of a pandas frame as is used; pandas itself need not be there."""
+
+    def __init__(self, **columns):
+        self.values, self.columns = columns, list(columns)
+
+    def __getitem__(self, name):
+        return self.values[name]
+
+    def to_numpy(self):
+        raise AssertionError("columns are taken by their names")
+
+
+def test_lists_are_taken_as_arrays():
+    expected = cloud(n=20)
+    found = as_geometry(expected.points.tolist(), "points")
+    np.testing.assert_array_equal(found.points, expected.points)
+    rows = tuple(map(tuple, np.concatenate([expected.points, expected.normals], axis=1)))
+    np.testing.assert_array_equal(as_geometry(rows, "points").normals, expected.normals)
+    np.testing.assert_array_equal(
+        as_geometry([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], "p").points[3], (0, 0, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ([[1, 2, 3], [4, 5]], "points: a list of 2 that is no table, expected a path"),
+        ([], r"points: an array of shape \(0,\), expected \(n, 3\)"),
+        (["a.ply", "b.ply"], r"points: an array of shape \(2,\)"),
+        ([["1", "2", "3"]] * 4, "points: an array of <U1, expected real numbers"),
+        (Frame(x=[1.0] * 4, y=[2.0] * 4), "points: two dimensions only: found x, y; expected x, y and z"),
+        (
+            Frame(x=["a"] * 4, y=[2.0] * 4, z=[3.0] * 4),
+            "points: the column x holds <U1, expected real numbers",
+        ),
+    ],
+)
+def test_lists_and_frames_that_are_no_points_are_one_line(value, says):
+    with pytest.raises(InputError, match=says):
+        as_geometry(value, "points")
+
+
+def test_frames_go_by_the_names_of_their_columns():
+    expected = cloud(n=20)
+    (x, y, z), (nx, ny, nz) = expected.points.T, expected.normals.T
+    found = as_geometry(Frame(label=["a"] * 20, z=z, y=y, x=x, nx=nx, ny=ny, nz=nz), "points")
+    np.testing.assert_array_equal(found.points, expected.points)
+    np.testing.assert_array_equal(found.normals, expected.normals)
+    assert as_geometry(Frame(X=x, Y=y, Z=z), "points").normals is None
+
+
+def test_a_frame_of_pandas_is_taken():
+    pandas = pytest.importorskip("pandas")
+    expected = cloud(n=20)
+    found = as_geometry(pandas.DataFrame(expected.points, columns=["x", "y", "z"]), "points")
+    np.testing.assert_array_equal(found.points, expected.points)

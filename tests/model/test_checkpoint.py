@@ -2,6 +2,9 @@
 
 import json
 import pickle
+import random
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 import bitr
 from bitr import BITR, BITRConfig, InputError
+from bitr.model.checkpoint import with_note
 from bitr.testing import SETTINGS, example_pair
 
 CONFIG = BITRConfig(num_keypoints=4, channels=2, cloud_channels=2, num_layers=1)
@@ -45,11 +49,49 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(checkpoint, "save_file", full_disk)
+    monkeypatch.setattr(checkpoint, "pack", full_disk)
     with pytest.raises(OSError, match="no space left"):
         bitr.save(BITR(CONFIG), path)
     assert path.read_bytes() == before
     assert [f.name for f in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_equal_weights_give_equal_bytes(tmp_path):
+    """In another process too, where Python and safetensors shuffle dictionaries in another order."""
+    path = bitr.save(BITR(CONFIG), tmp_path / "m.safetensors")
+    code = (
+        "import sys, bitr; from bitr.model.checkpoint import with_note; from pathlib import Path\n"
+        "bitr.save(bitr.load(sys.argv[1]), sys.argv[2]); with_note(sys.argv[1], Path(sys.argv[3]), 'k', 'v')"
+    )
+    files = [tmp_path / name for name in ("again.safetensors", "noted.safetensors")]
+    subprocess.run([sys.executable, "-c", code, path, *files], check=True)
+    assert files[0].read_bytes() == path.read_bytes()
+    with_note(path, tmp_path / "here.safetensors", "k", "v")
+    assert files[1].read_bytes() == (tmp_path / "here.safetensors").read_bytes()
+    assert bitr.load(files[1]).config == CONFIG
+
+
+def test_every_flipped_bit_is_refused_in_one_line(tmp_path):
+    path = bitr.save(BITR(CONFIG), tmp_path / "m.safetensors")
+    data, chance = path.read_bytes(), random.Random(0)
+    head = 8 + int.from_bytes(data[:8], "little")
+    for place in (head, len(data) - 1, *(chance.randrange(head, len(data)) for _ in range(30))):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="does not fit its checksum") as error:
+            bitr.load(path)
+        assert "\n" not in str(error.value)
+    path.write_bytes(data.replace(b'num_layers\\": 1', b'num_layers\\": 2'))
+    with pytest.raises(InputError, match="does not fit its checksum"):
+        bitr.load(path)
+
+
+def test_files_of_before_without_a_checksum_load(tmp_path):
+    model = BITR(CONFIG).eval()
+    path = bitr.save(model, tmp_path / "m.safetensors")
+    save_file(load_file(path), path, {"format": "bitr-1", "config": json.dumps(CONFIG.to_dict())})
+    assert torch.equal(bitr.load(path)(X, Y).matrix(), model(X, Y).matrix())
 
 
 def _saved(folder):

@@ -84,8 +84,9 @@ class Heard:
         self.records: list[Record] = []
         self.notes: list[str] = []
 
-    def started(self, step: int, steps: int) -> None:
+    def started(self, step: int, steps: int, data: str) -> None:
         self.begun.append((step, steps))
+        self.data = data
 
     def recorded(self, record: Record) -> None:
         self.records.append(record)

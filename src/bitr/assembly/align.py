@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +111,69 @@ class Frame:
         found[..., :3, 3] *= self.unit
         found[..., :3, 3] += self.reference_center - poses[..., :3, :3] @ self.source_center
         return found
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """The motions that an answer may be: shifts, and turns of the files of any kind, about one axis, or none.
+
+    They are a group, and all that is done within it commutes with it: an answer that turns about z alone
+    moves with pieces that are turned about z alone.
+    """
+
+    turns: str = "any"
+    """``any``, ``x``, ``y``, ``z`` or ``none``."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.turns == "any"
+
+    @property
+    def twists(self) -> list[int]:
+        """Places of the twist (ω, v) that may differ from 0."""
+        turns = {"any": [0, 1, 2], "none": []}
+        return [*turns.get(self.turns, ["xyz".find(self.turns)]), 3, 4, 5]
+
+    def project(self, poses: Poses) -> Poses:
+        """The nearest motions that are allowed, in the coordinates of a frame.
+
+        The shift is the mean of two: one moves the source's centroid as the motion does, the other the
+        reference's as its inverse does. So a swap of the pieces inverts the answer.
+        """
+        if self.is_full:
+            return poses
+        rotation, shift = poses[..., :3, :3], poses[..., :3, 3]
+        nearest = np.broadcast_to(np.eye(3), rotation.shape).copy()
+        if self.turns != "none":
+            k = "xyz".index(self.turns)
+            i, j = (k + 1) % 3, (k + 2) % 3
+            angle = np.arctan2(
+                rotation[..., j, i] - rotation[..., i, j], rotation[..., i, i] + rotation[..., j, j]
+            )
+            nearest[..., i, i] = nearest[..., j, j] = np.cos(angle)
+            nearest[..., j, i], nearest[..., i, j] = np.sin(angle), -np.sin(angle)
+        back = np.einsum("...ij,...kj,...k->...i", nearest, rotation, shift)
+        found = poses.copy()
+        found[..., :3, :3], found[..., :3, 3] = nearest, (shift + back) / 2
+        return found
+
+    def tilt(self, pose: Matrix) -> float:
+        """Angle in radians by which a motion turns otherwise than is allowed."""
+        return float(angles((self.project(pose)[:3, :3].T @ pose[:3, :3])[None])[0])
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Let every step of least squares in here stay within these motions."""
+        before = HELD.set(self)
+        try:
+            yield
+        finally:
+            HELD.reset(before)
+
+
+ANY = Freedom()
+HELD: ContextVar[Freedom] = ContextVar("HELD", default=ANY)
+"""The freedom of all steps at present: every way to finish a pose ends in ``TwistFit``."""
 
 
 def arun(
@@ -251,7 +317,9 @@ class TwistFit:
     def solve(self, damping: float | Float64[np.ndarray, "*g"]) -> Poses:
         """The motions D; what the points do not tell stays as it is, by a damping of the twist."""
         damped = self.a + np.asarray(damping)[..., None, None] * np.eye(6)
-        twist = -np.linalg.solve(damped, self.b[..., None])[..., 0]
+        free = HELD.get().twists
+        twist = np.zeros_like(self.b)
+        twist[..., free] = -np.linalg.solve(damped[..., free, :][..., free], self.b[..., free, None])[..., 0]
         return twist_motions(self.center, twist)
 
 

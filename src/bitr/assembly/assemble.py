@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import expit
 
-from bitr.assembly.align import Frame, Matrix, Numbers, angles, distinct, gaps
+from bitr.assembly.align import Frame, Freedom, Matrix, Numbers, angles, distinct, gaps
 from bitr.assembly.finish import METHODS, Candidates, finish
 from bitr.assembly.mate import settle_mates
 from bitr.assembly.network import Network
@@ -47,6 +47,8 @@ KEEP = 1.5
 """A given pose stays unless another scores better by this much."""
 UNLIKE = 100.0
 """Ratio of the pieces' sizes from which on their units are doubted."""
+TILT = float(np.radians(3))
+"""Most that a given pose, or the image of an answer under a symmetry, may turn otherwise than is allowed."""
 LOGGED = 8
 """Candidates that a verbose run tells of."""
 METHOD_NAMES = ("auto", *METHODS)
@@ -73,8 +75,18 @@ class Settings:
     points: int | None = None
     """Points of each cloud that the model sees; None: as many as the weights are for, or ``POINTS``."""
     seed: int = 0
+    fix: str | None = None
+    """Axis of the files, ``x``, ``y`` or ``z``, about which alone the answer turns; None: any."""
+    translation_only: bool = False
+    """The answer does not turn."""
 
     def __post_init__(self) -> None:
+        if self.fix not in (None, "x", "y", "z"):
+            raise InputError(f"fix = {self.fix!r}: expected x, y or z")
+        if self.fix and self.translation_only:
+            raise InputError(f"fix = {self.fix!r} with translation_only: expected one or the other")
+        if self.separate and not self.freedom.is_full:
+            raise InputError("separate with fix or translation_only: pieces are brought apart by any motion")
         if self.method not in METHOD_NAMES:
             raise InputError(f"method = {self.method!r}: expected one of {', '.join(METHOD_NAMES)}")
         if self.fast and self.method not in ("auto", "model"):
@@ -85,6 +97,11 @@ class Settings:
                 continue
             if not isinstance(value, int) or not least <= value <= most:
                 raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
+
+    @property
+    def freedom(self) -> Freedom:
+        """The motions that the answer may be."""
+        return Freedom("none" if self.translation_only else self.fix or "any")
 
     def methods(self, network: Network) -> frozenset[str]:
         """Methods that propose and finish; the model's own pose always."""
@@ -183,18 +200,23 @@ def assemble(
     fast: bool = False,
     points: int | None = None,
     seed: int = 0,
+    fix: str | None = None,
+    translation_only: bool = False,
 ) -> Assembly:
     """The motion that takes the source onto the reference, whatever the pieces are.
 
-    Both may be paths, (n, 3) or (n, 6) arrays or tensors, Open3D or trimesh objects. ``model`` is a model,
-    its name or its path; ``method`` limits the search to one kind of joint; ``init`` is a pose that is kept
-    unless another is clearly better; ``hypotheses`` is how many poses to return at most; ``separate`` brings
-    pieces apart that reach into each other, which takes closed meshes or normals that point outwards;
-    ``fast`` is one forward pass of the model; ``points`` is how many points of each cloud the model sees.
+    Both may be paths, (n, 3) or (n, 6) arrays, tensors or lists, frames with the columns x, y and z, Open3D
+    or trimesh objects. ``model`` is a model, its name or its path; ``method`` limits the search to one kind
+    of joint; ``init`` is a pose that is kept unless another is clearly better; ``hypotheses`` is how many
+    poses to return at most; ``separate`` brings pieces apart that reach into each other, which takes closed
+    meshes or normals that point outwards; ``fast`` is one forward pass of the model; ``points`` is how many
+    points of each cloud the model sees; ``fix`` names the axis, x, y or z, about which alone the answer
+    turns; ``translation_only``: it does not.
 
     The whole moves with the pieces: moving, swapping or scaling the inputs moves, inverts or scales the pose.
+    With known degrees of freedom this holds for the motions that are left.
     """
-    settings = Settings(method, hypotheses, separate, fast, points, seed)
+    settings = Settings(method, hypotheses, separate, fast, points, seed, fix, translation_only)
     pair = as_geometry(source, "source"), as_geometry(reference, "reference")
     if init is not None:
         init = np.asarray(init, dtype=np.float64)
@@ -260,11 +282,17 @@ def judge(
         FAST_SURFACE if settings.fast else SURFACE,
         "mate" in methods,
     )
-    proposals = propose(sampled, network.model, methods, init)
-    proposals = (
-        proposals.most_believed() if settings.fast else shortlist(sampled, proposals, network.verifier)
-    )
-    candidates = finish(sampled, proposals, methods)
+    freedom = settings.freedom
+    if init is not None and freedom.tilt(init) > TILT:
+        raise InputError(f"init: turns otherwise than {freedom.turns}, expected a pose that keeps to it")
+    proposals = _within(freedom, propose(sampled, network.model, methods, init))
+    with freedom.hold():
+        proposals = (
+            proposals.most_believed() if settings.fast else shortlist(sampled, proposals, network.verifier)
+        )
+        candidates = finish(sampled, proposals, methods)
+        if not freedom.is_full:
+            candidates = _settle_again(sampled, candidates, freedom)
     rows = evidence(sampled, proposals, candidates)
     scores = network.verifier.scores(rows)
     order = _order(candidates, scores, settings)
@@ -272,6 +300,22 @@ def judge(
     for i in range(min(LOGGED, len(order))):
         log.info("%s", judged.line(i))
     return judged
+
+
+def _within(freedom: Freedom, proposals: Proposals) -> Proposals:
+    """The proposals, each brought to the nearest motion that is allowed."""
+    names = ("model", "match", "seam", "mate", "copy", "given")
+    motions: dict[str, Any] = {name: freedom.project(getattr(proposals, name)) for name in names}
+    return replace(proposals, **motions)
+
+
+def _settle_again(sampled: Sampled, candidates: Candidates, freedom: Freedom) -> Candidates:
+    """Settle candidates that were finished before they were brought to the allowed motions."""
+    poses = candidates.poses.copy()
+    for i, origin in enumerate(candidates.origins):
+        if origin in ("seam", "mate", "copy"):
+            poses[i] = _settle(sampled, poses[i], candidates.methods[i])
+    return replace(candidates, poses=freedom.project(poses))
 
 
 def _order(candidates: Candidates, scores: Numbers, settings: Settings) -> list[int]:
@@ -294,9 +338,10 @@ def answer(
     shapes = NO_SYMMETRY, NO_SYMMETRY
     if not settings.fast:
         shapes = symmetries(x.points), symmetries(y.points)
-    hypotheses = _hypotheses(judged, shapes, network, settings)
+    with settings.freedom.hold():
+        hypotheses = _hypotheses(judged, shapes, network, settings)
     best, separation = hypotheses[0], None
-    if settings.separate or best.method == "touch":
+    if settings.separate or (best.method == "touch" and settings.freedom.is_full):
         separation = separate(source, reference, best.transformation)
         if settings.separate or separation.free:
             best = replace(best, transformation=separation.pose)
@@ -337,6 +382,7 @@ def _hypotheses(
     """
     x, y = judged.sampled.seen[0]
     frame, groups = Frame.of(x.points, y.points), (shapes[0].listed(), shapes[1].listed())
+    freedom = settings.freedom
     orbits: dict[int, Orbit] = {}
     for i, pose in enumerate(judged.poses()):
         if not any(orbit.has(pose) for orbit in orbits.values()):
@@ -349,6 +395,9 @@ def _hypotheses(
         rival = max((float(judged.scores[j]) for j in orbits if j != i), default=None)
         chance, numbers = network.verifier.confidence(score, rival), judged.numbers(i)
         for k, image in enumerate(orbits[i].images(settings.hypotheses)):
+            if k and freedom.tilt(image) > TILT:
+                continue
+            image = frame.outside(freedom.project(frame.inside(image)))
             pose = image if k == 0 else _finish_again(judged.sampled, image, method, frame)
             origin = judged.candidates.origins[i] if k == 0 else "symmetry"
             fitness = fit(x.points, y.points, pose).fitness
@@ -361,15 +410,19 @@ def _hypotheses(
 
 def _finish_again(sampled: Sampled, image: Matrix, method: str, frame: Frame) -> Matrix:
     """The image of a finished pose, finished again, or as it was where the search leads elsewhere."""
-    pose = sampled.frame.inside(image)
+    ended = sampled.frame.outside(_settle(sampled, sampled.frame.inside(image), method))
+    return ended if pose_gaps(frame, ended[None], image)[0] <= 1 else image
+
+
+def _settle(sampled: Sampled, pose: Matrix, method: str) -> Matrix:
+    """A pose that is nearly right, finished by its method; inside the frame."""
     if method == "overlap":
         pose = bring_together(sampled.source, sampled.reference, pose)
     elif method == "seam":
         pose = settle(sampled.source, sampled.reference, pose[None], 2.0)[0]
     elif method == "mate" and sampled.sheets is not None:
         pose = settle_mates(*sampled.sheets, pose[None])[0]
-    ended = sampled.frame.outside(pose)
-    return ended if pose_gaps(frame, ended[None], image)[0] <= 1 else image
+    return pose
 
 
 def _status(

@@ -1,7 +1,7 @@
 """Many pairs with one model: a list of pairs in, a table of results out, in this process or on Ray.
 
-Each pair gets its row, whatever happens to it. A row is on disk as soon as it is there and never written
-twice, so a batch that was stopped continues where it stopped. Beside the table,
+Each pair gets its row, whatever happens to it. A row is on disk as soon as it is there, so a batch that was
+stopped continues where it stopped; rows of pairs that failed make way for another try. Beside the table,
 ``<table>.settings.json`` names what the rows were made with.
 """
 
@@ -19,14 +19,16 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
-from bitr.errors import InputError
-from bitr.files import check_target, whole_file
+from bitr.errors import InputError, NoSpaceError, is_full
+from bitr.files import check_target, lock_file, whole_file
 from bitr.io import read
+from bitr.io.manifest import Row as ManifestRow
 from bitr.io.manifest import distinct, read_rows
 
 ANSWERS = ("pose", "split", "symmetry", "axis", "unit")
@@ -36,6 +38,7 @@ FIELDS = (
     *("fitness", "inlier_rmse", "penetration_before", "penetration_after", "seconds", "model"),
     *("source", "reference", "warnings"),
 )
+BUSY = "another process is writing to it; wait for it to end"
 STATUSES = ("ok", "ambiguous", "unsure", "degenerate", "error")
 """Statuses of an answer, and of a pair without one."""
 BLOCKS, PER_BLOCK = 1000, 16
@@ -55,6 +58,8 @@ class Pair:
     id: str
     source: str
     reference: str
+    problem: str | None = None
+    """The reason why the row of a manifest names no such pair; None where it does."""
 
 
 Solver = Callable[[Sequence[Pair]], Iterable[Row]]
@@ -82,14 +87,35 @@ def pair_sources(sources: Iterable[Path], reference: Path) -> tuple[Pair, ...]:
 def read_manifest(path: Path) -> tuple[Pair, ...]:
     """Read the pairs of a manifest; paths are relative to it, and a row without an id is named by its number.
 
-    An error names the line of the bad row.
+    A bad row is a pair with a problem, which names the line. Of rows with one id the first has it; the others
+    get their lines behind it.
     """
-    rows = read_rows(path, needed=("source", "reference"), optional=("id", *ANSWERS))
-    found = (
-        (row.at, Pair(row.name("id", str(row.number)), str(row.file("source")), str(row.file("reference"))))
-        for row in rows
-    )
-    return distinct((at, pair.id, pair) for at, pair in found)
+    pairs: dict[str, Pair] = {}
+    for row in read_rows(path, ("source", "reference"), ("id", *ANSWERS), strict=False):
+        pair = _pair_of_row(row)
+        if pair.id in pairs:
+            problem = pair.problem or f"{row.at}: the id {pair.id} is taken already, expected each only once"
+            pair = replace(pair, problem=problem)
+            while pair.id in pairs:
+                pair = replace(pair, id=f"{pair.id} (line {row.line})")
+        pairs[pair.id] = pair
+    return tuple(pairs.values())
+
+
+def _pair_of_row(row: ManifestRow) -> Pair:
+    problems = [] if row.problem is None else [str(row.problem)]
+
+    def take(find: Callable[..., object], *arguments: str, otherwise: str = "") -> str:
+        try:
+            return str(find(*arguments))
+        except InputError as error:
+            problems.append(str(error))
+            return otherwise
+
+    number = str(row.number)
+    name = take(row.name, "id", number, otherwise=number)
+    source, reference = take(row.file, "source"), take(row.file, "reference")
+    return Pair(name, source, reference, problems[0] if problems else None)
 
 
 def run_batch(
@@ -107,32 +133,49 @@ def run_batch(
     Without a solver, pairs are solved one after the other in this process.
     """
     solve = solver or (lambda todo: (solve_pair(pair, network, settings) for pair in todo))
-    with open_table(table, _describe(pairs, network, settings), force=force) as rows:
-        resumed = len(rows.statuses)
-        on_row(resumed, len(pairs))
-        todo = [pair for pair in pairs if pair.id not in rows.statuses]
-        for row in solve(todo) if todo else ():
-            rows.append(row)
-            on_row(len(rows.statuses), len(pairs))
-        errors = list(rows.statuses.values()).count("error")
-        return Summary(str(table), len(pairs), len(rows.statuses) - errors, errors, resumed)
+    try:
+        with open_table(table, _describe(network, settings), force=force, pairs=pairs) as rows:
+            resumed = len(rows.statuses)
+            on_row(resumed, len(pairs))
+            todo = [pair for pair in pairs if pair.id not in rows.statuses]
+            bad = [_failed(pair, pair.problem) for pair in todo if pair.problem is not None]
+            good = [pair for pair in todo if pair.problem is None]
+            for row in chain(bad, solve(good) if good else ()):
+                rows.append(row)
+                on_row(len(rows.statuses), len(pairs))
+            errors = list(rows.statuses.values()).count("error")
+            return Summary(str(table), len(pairs), len(rows.statuses) - errors, errors, resumed)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise NoSpaceError(
+            f"{table}: no space left on the disk; the rows there are whole: make room and go on with the "
+            "same command"
+        ) from error
 
 
 def solve_pair(pair: Pair, network: Network, settings: Settings) -> Row:
     """Make the row of one pair; if it cannot be assembled, the row says why."""
     log.info("pair %s", pair.id)
-    named = dict.fromkeys(FIELDS) | asdict(pair)
     try:
         assembly = assemble_geometries(read(pair.source), read(pair.reference), network, settings)
     except InputError as error:
-        return named | {"status": "error", "error": str(error)}
+        return _failed(pair, str(error))
     except Exception as error:  # one bad pair must not cost the others their rows
         log.debug("unexpected error in pair %s", pair.id, exc_info=True)
-        return named | {"status": "error", "error": f"unexpected {type(error).__name__}: {error}"}
-    return named | assembly.to_dict() | asdict(pair)
+        return _failed(pair, f"unexpected {type(error).__name__}: {error}")
+    return dict.fromkeys(FIELDS) | assembly.to_dict() | _named(pair)
 
 
-def _describe(pairs: Sequence[Pair], network: Network, settings: Settings) -> dict[str, Any]:
+def _failed(pair: Pair, why: str) -> Row:
+    return dict.fromkeys(FIELDS) | _named(pair) | {"status": "error", "error": why}
+
+
+def _named(pair: Pair) -> Row:
+    return {"id": pair.id, "source": pair.source, "reference": pair.reference}
+
+
+def _describe(network: Network, settings: Settings) -> dict[str, Any]:
     """Describe what the rows depend on: a table is continued only with the same."""
     told = [network.model.config.to_dict(), network.points, network.joints, network.verifier.to_dict()]
     weights = hashlib.sha256(json.dumps(told, sort_keys=True).encode("ascii"))
@@ -143,7 +186,6 @@ def _describe(pairs: Sequence[Pair], network: Network, settings: Settings) -> di
         "bitr": version("bitr"),
         **asdict(settings),
         "weights": weights.hexdigest(),
-        "pairs": hashlib.sha256(json.dumps([asdict(p) for p in pairs]).encode("ascii")).hexdigest(),
     }
 
 
@@ -197,6 +239,10 @@ class Table:
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path, self.file, self.form = path, file, FORMATS[path.suffix.lower()]
         self.statuses: dict[str, str] = {}
+        self.good: list[bytes] = []
+        """Records that were there, without those of pairs that failed."""
+        self.files: dict[str, tuple[str, str]] = {}
+        """Source and reference of these, by id."""
         record, end, number = b"", 0, 0
         for line in file:
             record += line
@@ -207,6 +253,17 @@ class Table:
         file.truncate(end)
         if end == 0:
             self._add(self.form.header)
+
+    def check(self, pairs: Iterable[Pair]) -> None:
+        """Raise where a row is of a pair that is not among these, or that has other files by now."""
+        asked = {pair.id: (pair.source, pair.reference) for pair in pairs}
+        for name, files in self.files.items():
+            if asked.get(name) != files:
+                now = " and ".join(asked[name]) if name in asked else "no such pair"
+                raise InputError(
+                    f"{self.path}: holds results of another batch (the pair {name}: {' and '.join(files)} "
+                    f"there, {now} here); choose another name, or start again with --force"
+                )
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add the row of one pair; when this returns it is on disk."""
@@ -223,6 +280,7 @@ class Table:
 
     def _count(self, record: bytes, number: int) -> None:
         if number == 1 and record == self.form.header:
+            self.good.append(record)
             return
         try:
             row = self.form.decode(record)
@@ -234,6 +292,9 @@ class Table:
                 f"{self.path}, row {number}: not a row of a batch ({error}); start again with --force"
             ) from error
         self.statuses[name] = status
+        if status != "error":
+            self.good.append(record)
+            self.files[name] = str(row.get("source")), str(row.get("reference"))
 
 
 def settings_file(table: Path) -> Path:
@@ -258,11 +319,15 @@ def check_table(table: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def open_table(path: Path, settings: Mapping[str, Any], *, force: bool) -> Iterator[Table]:
-    """Open a new table, or continue one whose rows were made with the same settings."""
+def open_table(
+    path: Path, settings: Mapping[str, Any], *, force: bool, pairs: Sequence[Pair] | None = None
+) -> Iterator[Table]:
+    """Open a new table, or continue one whose rows were made with the same settings, of some of the pairs.
+
+    Rows of pairs that failed are taken out of it.
+    """
     check_table(path, force=force)
-    with open(path, "a+b") as file:
-        _lock(path, file)
+    with lock_file(path, BUSY) as file:
         if force:
             file.truncate(0)
         if file.seek(0, os.SEEK_END) == 0:
@@ -271,21 +336,17 @@ def open_table(path: Path, settings: Mapping[str, Any], *, force: bool) -> Itera
         else:
             _check_settings(path, settings)
         file.seek(0)
+        table = Table(path, file)
+        if pairs is not None:
+            table.check(pairs)
+        if "error" not in table.statuses.values():
+            yield table
+            return
+        with whole_file(path, force=True) as temporary:
+            temporary.write_bytes(b"".join(table.good))
+    with lock_file(path, BUSY) as file:
+        file.seek(0)
         yield Table(path, file)
-
-
-def _lock(path: Path, file: BinaryIO) -> None:
-    """Keep other processes from writing to the table, where the system has locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise InputError(f"{path}: another process is writing to it; wait for it to end") from error
-    except OSError:
-        log.debug("%s: the file system has no locks", path)
 
 
 def _check_settings(table: Path, settings: Mapping[str, Any]) -> None:

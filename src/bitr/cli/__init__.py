@@ -13,7 +13,7 @@ import typer
 from bitr import __version__
 from bitr.cli import assemble, bench, calibrate, certify, data, demo, evaluate, reproduce, train, view
 from bitr.cli.console import say
-from bitr.errors import InputError
+from bitr.errors import InputError, NoSpaceError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # typer has it from click, or as its own copy
 
@@ -68,6 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(f"{error.format_message()} (see bitr --help)", 2)  # type: ignore[attr-defined]
     except InputError as error:
         return _fail(str(error), 2)
+    except NoSpaceError as error:
+        return _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except BrokenPipeError:  # nobody reads any more; the rest of the buffer must not raise again at the end

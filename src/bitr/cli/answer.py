@@ -20,6 +20,7 @@ from bitr.assembly.network import Network
 from bitr.cli.console import PAGES, Counter, check_file, log, one_line, say
 from bitr.data.poses import read_pose
 from bitr.errors import InputError
+from bitr.evaluation.metrics import RIGHT
 from bitr.files import whole_file
 from bitr.groups import rotation_angle
 from bitr.io import SUFFIXES, Geometry, as_points, read, write, write_scene
@@ -150,7 +151,7 @@ def assemble_batch(
 ) -> Summary:
     """Give every pair its row; the table is checked before any work is done."""
     check_table(table, force=force)
-    if _is_among(table, [Path(name) for pair in pairs for name in (pair.source, pair.reference)]):
+    if _is_among(table, [Path(name) for pair in pairs for name in (pair.source, pair.reference) if name]):
         raise InputError(f"{table}: is also an input; choose another name for the results")
     log.info("loading the model %s", model)
     solver = solve_on_ray(model, settings, workers) if ray else None
@@ -185,7 +186,7 @@ def list_facts(assembly: Assembly) -> list[Fact]:
         ("status", assembly.status + (f": {assembly.reason}" if assembly.reason else "")),
         (
             "confidence",
-            f"{assembly.confidence:.0%} that the pose is within 15° and a tenth of the shape's radius",
+            f"{assembly.confidence:.0%} that the pose is right: {RIGHT}",
         ),
         ("method", METHODS[assembly.method]),
         ("turned by", f"{measure_turn(assembly.transformation):.2f}°"),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import session
+from bitr.cli.console import counted, session
 from bitr.errors import InputError
 
 EXAMPLE = "bitr assemble handle.ply mug.ply -o handle-in-place.ply --html report.html"
@@ -41,6 +41,15 @@ Separate = Annotated[
         "normals point outwards.",
     ),
 ]
+Fix = Annotated[
+    str | None,
+    options.choose(
+        "x|y|z", "Let the answer turn about this axis of the files alone, as for scans that are level."
+    ),
+]
+TranslationOnly = Annotated[
+    bool, typer.Option("--translation-only", help="Let the answer shift the source and not turn it.")
+]
 Seed = Annotated[int, typer.Option(help="Seed of the samples of meshes and of very large clouds.")]
 Picture = Annotated[Path | None, typer.Option(help="Write a picture (.png).")]
 Animate = Annotated[Path | None, typer.Option(help="Write a film of the assembly (.gif).")]
@@ -66,6 +75,8 @@ def run(
     separate: Separate = False,
     fast: options.Fast = False,
     points: options.Points = None,
+    fix: Fix = None,
+    translation_only: TranslationOnly = False,
     seed: Seed = 0,
     json: options.Json = False,
     html: options.Html = None,
@@ -99,7 +110,7 @@ def run(
         from bitr.assembly.batch import pair_sources, read_manifest
         from bitr.cli import answer
 
-        settings = Settings(method, hypotheses, separate, fast, points, seed)
+        settings = Settings(method, hypotheses, separate, fast, points, seed, fix, translation_only)
         if many:
             assert output is not None  # _check_files
             pairs = read_manifest(manifest) if manifest else pair_sources(files[:-1], files[-1])
@@ -122,9 +133,9 @@ def run(
 def _check_files(files: int, manifest: Path | None, table: Path | None, many: bool) -> None:
     """Raise when the inputs are not one pair or one list of pairs, or a batch has no table."""
     if manifest is None and files < 2:
-        raise InputError(f"got {files} files, expected SRC... and REF, or a --manifest")
+        raise InputError(f"got {counted(files, 'file')}, expected SRC... and REF, or a --manifest")
     if manifest is not None and files:
-        raise InputError(f"got {files} files and a --manifest, expected one or the other")
+        raise InputError(f"got {counted(files, 'file')} and a --manifest, expected one or the other")
     if many and table is None:
         raise InputError("a batch needs a table of results to write, as -o results.jsonl")
     if manifest is not None and table is not None and manifest.absolute() == table.absolute():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +11,12 @@ import typer
 
 from bitr.cli import options
 from bitr.cli.console import Counter, print_report, session
+from bitr.cli.evaluate import open_data
 from bitr.errors import InputError
 from bitr.files import check_target
 
 if TYPE_CHECKING:
+    from bitr.data import AssemblyPair
     from bitr.evaluation.calibrate import Check, Origin
 
 EXAMPLE = "bitr calibrate runs/bunny bunny --pairs 300"
@@ -55,9 +58,8 @@ def run(
     """Fit the verifier of a model on pairs whose pose is known, and keep it in the checkpoint.
 
     The verifier chooses among the poses that are found and says how sure it is. A confidence of 0.8 then
-    means: of such answers, 8 in 10 are off by less than 15° and by less than 0.1 of the assembled shape's
-    radius. With --test nothing is fitted: the confidence that the checkpoint has is measured on the test
-    split.
+    means: of such answers, 8 in 10 are right, which is within 15° and 0.1 of the size. With --test nothing is
+    fitted: the confidence that the checkpoint has is measured on the test split.
     """
     chosen = split or ("test" if test else "val")
     if not test and chosen == "test":
@@ -71,7 +73,9 @@ def run(
         from bitr.evaluation.calibrate import Origin
         from bitr.evaluation.charts import reliability_diagram
 
-        report = _calibrate(model, Origin(data, chosen, seed, pairs), test, output, data_root, on_pair)
+        name, new, _ = open_data(model, data, chosen, data_root)
+        asked = Origin(name, chosen, seed, pairs)
+        report = _calibrate(model, asked, test, output, data_root, on_pair, new)
         if diagram is not None:
             reliability_diagram({model: report.check.reliability}).write(diagram, force=force)
     print_report(report.to_json() if json else report.to_text(), (report.written, diagram), json)
@@ -116,7 +120,13 @@ class Report:
 
 
 def _calibrate(
-    model: str, asked: Origin, test: bool, output: Path | None, root: Path | None, on_pair: Counter
+    model: str,
+    asked: Origin,
+    test: bool,
+    output: Path | None,
+    root: Path | None,
+    on_pair: Counter,
+    new: Sequence[AssemblyPair] | None,
 ) -> Report:
     """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has."""
     from bitr.assembly.network import Network, with_verifier
@@ -131,7 +141,7 @@ def _calibrate(
     known = network.verifier.origin
     if test and (known.get("data"), known.get("split")) == (asked.data, asked.split):
         raise InputError(f"{model}: was calibrated on the {asked.split} split of {asked.data}")
-    samplings = pairs_of(asked, root)
+    samplings = pairs_of(asked, root) if new is None else [new[: asked.pairs]]
     origin = replace(asked, pairs=sum(map(len, samplings)))
     rows = collect(network, samplings, on_pair, with_symmetry)
     if test:

@@ -23,6 +23,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things, as "1 file" or "2 files"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def say(message: str) -> None:
     """Print one line for people on standard error."""
     print(f"bitr: {one_line(message)}", file=sys.stderr)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import check_file, one_line, say, session
+from bitr.cli.console import check_file, counted, one_line, say, session
 from bitr.errors import InputError
 
 if TYPE_CHECKING:
-    from bitr.data import DatasetInfo
     from bitr.data.registry import SplitStats
 
 HEAD = "| data set | split | pairs | the paper's count | points: source, reference | overlap (quartiles) | |"
@@ -36,22 +35,22 @@ def list_all(
     import json as json_format
     from dataclasses import asdict
 
-    from bitr import data
+    from bitr.data.fetch import TABLE
+    from bitr.data.storage import data_root as find_root
 
-    folder, infos = data.data_root(data_root), data.datasets()
+    folder = find_root(data_root)
     if json:
-        rows = [_describe(info, folder) for info in infos]
-        for row, info in zip(rows, infos, strict=True):
-            if stats:
-                row["stats"] = [asdict(split) for split in _count(info, folder)]
+        rows = [_describe(name, folder) for name in TABLE]
+        for row in rows if stats else ():
+            row["stats"] = [asdict(split) for split in _count(row["name"], folder)]
         print(json_format.dumps({"root": None if folder is None else str(folder), "data": rows}))
     elif stats:
         print(HEAD, "| --- | --- | --- | --- | --- | --- | --- |", sep="\n")
-        for info in infos:
-            for split in _count(info, folder):
+        for name in TABLE:
+            for split in _count(name, folder):
                 print(_format(split), flush=True)
     else:
-        _print_table([_describe(info, folder) for info in infos], folder)
+        _print_table([_describe(name, folder) for name in TABLE], folder)
 
 
 @app.command("fetch", epilog="example: bitr data fetch bunny --data-root data")
@@ -67,13 +66,15 @@ def fetch_one(
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
 
-    from bitr import data
     from bitr.data.fetch import SOURCES, fetch
     from bitr.data.storage import VARIABLE
+    from bitr.data.storage import data_root as find_root
 
-    folder, info = data.data_root(data_root), data.info(name)
-    if info.name not in SOURCES:
-        raise InputError(f"{name}: nothing to fetch: {info.source}")
+    folder = find_root(data_root)
+    if name not in SOURCES:
+        from bitr.data import info  # raises for an unknown name, with the names there are
+
+        raise InputError(f"{name}: nothing to fetch: {info(name).source}")
     if folder is None:
         raise InputError(f"{name}: where to? give --data-root FOLDER, or set the variable {VARIABLE}")
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
@@ -84,7 +85,7 @@ def fetch_one(
             name, folder, source, sha256, lambda done, all: progress.update(task, completed=done, total=all)
         )
     size = sum(file.stat().st_size for file in files)
-    say(f"{name}: {len(files)} files, {size / 1e6:.1f} MB, below {folder}")
+    say(f"{name}: {counted(len(files), 'file')}, {size / 1e6:.1f} MB, below {folder}")
 
 
 @app.command("make", epilog="example: bitr data make shapes --pairs 100 -o pairs")
@@ -136,28 +137,31 @@ def show_some(
     say(f"wrote {output}")
 
 
-def _describe(info: DatasetInfo, root: Path | None) -> dict[str, Any]:
-    from bitr.data.fetch import size_on_disk
+def _describe(name: str, root: Path | None) -> dict[str, Any]:
+    from bitr.data.fetch import TABLE, is_here, size_on_disk
+    from bitr.data.storage import SPLITS
 
+    entry = TABLE[name]
     return {
-        "name": info.name,
-        "title": info.title,
-        "section": info.section,
-        "licence": info.licence,
-        "here": info.present(root),
-        "bytes": size_on_disk(info.name, root),
-        "source": info.source,
-        "splits": list(info.splits),
+        "name": name,
+        "title": entry["title"],
+        "section": entry.get("section", ""),
+        "licence": entry["licence"],
+        "here": is_here(name, root),
+        "bytes": size_on_disk(name, root),
+        "source": entry["source"],
+        "splits": list(entry.get("splits", SPLITS)),
     }
 
 
-def _count(info: DatasetInfo, root: Path | None) -> Iterator[SplitStats]:
-    from bitr.data.registry import split_stats
+def _count(name: str, root: Path | None) -> Iterator[SplitStats]:
+    from bitr.data.registry import info, split_stats
 
-    for split in info.splits if info.present(root) else ():
-        pairs = info.open(split, root, 0)
+    found = info(name)
+    for split in found.splits if found.present(root) else ():
+        pairs = found.open(split, root, 0)
         if len(pairs):
-            yield split_stats(info.name, split, pairs)
+            yield split_stats(name, split, pairs)
 
 
 def _format(row: SplitStats) -> str:

@@ -36,20 +36,23 @@ def run(
         import numpy as np
 
         from bitr.assembly.assemble import Settings
-        from bitr.cli.answer import Outputs, assemble_pair, measure_turn, show
+        from bitr.cli.answer import Outputs, assemble_pair, show
+        from bitr.data import AssemblyPair
+        from bitr.evaluation import metrics
         from bitr.io import read
-        from bitr.testing import cloud_size
 
         moved, scene, page = (output / name for name in ("moved-source.ply", "assembled.ply", "demo.html"))
         outputs = Outputs(SOURCE, REFERENCE, moved, scene, page, picture, force=True)
         assembly, rows = assemble_pair(outputs, model, Settings(seed=seed))
     print("Two pieces of a generated jug, each moved away.\n")
     show(assembly, outputs.files())
-    found, truth, points = assembly.transformation, np.loadtxt(TRUTH), read(SOURCE).points
-    angle = measure_turn(found @ np.linalg.inv(truth))
-    offset = np.linalg.norm((found - truth) @ np.append(points.mean(0), 1.0)) / cloud_size(points)
-    print(
-        f"\nAgainst the known answer: {angle:.1f}° off, and {offset:.3f} of the piece's size from its place."
-    )
+    pair = AssemblyPair(read(SOURCE), read(REFERENCE), np.loadtxt(TRUTH), "demo")
+    points = pair.source.points, pair.reference.points
+    found, truth = assembly.transformation, pair.ref_from_src
+    angle = metrics.rotation_error_deg(found, truth)
+    offset = metrics.displacement(found, truth, *points) / metrics.assembled_radius(truth, *points)
+    verdict = "right" if metrics.is_right(pair, found) else "not right"
+    print(f"\nAgainst the known answer: {angle:.1f}° off, and {offset:.3f} of the size from its place.")
+    print(f"That is {verdict}, which is {metrics.RIGHT}.")
     print("The answer moves with the pieces; its distance from where the laws put it when they are moved,")
     print(f"swapped and scaled: {dict(rows)['law errors']}.")

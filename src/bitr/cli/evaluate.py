@@ -12,7 +12,18 @@ import typer
 
 from bitr import __version__
 from bitr.cli import options
-from bitr.cli.console import PAGES, Counter, check_file, check_suffix, log, one_line, print_report, session
+from bitr.cli.console import (
+    PAGES,
+    Counter,
+    check_file,
+    check_suffix,
+    counted,
+    log,
+    one_line,
+    print_report,
+    say,
+    session,
+)
 from bitr.errors import InputError
 from bitr.files import check_target, whole_file
 
@@ -20,6 +31,7 @@ if TYPE_CHECKING:
     from bitr.assembly.assemble import Settings
     from bitr.assembly.network import Network
     from bitr.data import AssemblyPair
+    from bitr.data.pair import Pairs
     from bitr.evaluation import method as methods
     from bitr.evaluation.evaluate import Evaluation
     from bitr.evaluation.report import Repeated, Report
@@ -91,7 +103,10 @@ def run(
         if refine not in (known := REFINEMENTS.split("|")):
             raise InputError(f"--refine {refine}: expected one of {', '.join(known)}")
         settings = Settings(method, fast=fast, points=points)
-        job = Job(given[-1], split, seed, samplings, limit, settings, refine, perturb, data_root)
+        name, new, note = given[-1], None, None
+        if not predictions:
+            name, new, note = open_data(given[0], name, split, data_root)
+        job = Job(name, split, seed, samplings, limit, settings, refine, perturb, data_root, new, note)
         report = job.score(predictions, on_row) if predictions else job.measure(given[0], on_row)
         written = write_folder(output, report, job, force=force) if output is not None else []
         if html is not None:
@@ -99,11 +114,36 @@ def run(
     print_report(report.to_json() if json else report.to_markdown(), written, json)
 
 
+def open_data(model: str, name: str, split: str, root: Path | None) -> tuple[str, Pairs | None, str | None]:
+    """Find data by name, with respect to what the model was trained on.
+
+    Where a data set is not here, the stand-in that the model was trained on takes its place. Pairs of the
+    user's own that the model was trained on are no test, and are left out. Returns the name of the data, the
+    pairs if they are the user's own, and a note about both, which is also said on standard error.
+    """
+    from bitr.data import info, is_name
+    from bitr.training.stream import new_pairs, seen_by
+
+    seen, note, new = seen_by(model), None, None
+    found = seen.find_data(name, root)
+    if found != name:
+        note = f"stand-in for {name}, which is not here; {model} was trained on it too"
+        say(f"{found}: {note}; to get {name}: {info(name).source}")
+    elif seen.stand_in is not None and seen.stand_in[1] == name:
+        note = f"{model} was trained on {seen.stand_in[0]}, a stand-in for {name}"
+        say(note)
+    elif not is_name(name) and Path(name).exists() and split == "test":
+        new, note = new_pairs(Path(name), seen)
+        if note is not None:
+            say(f"{name}: {note}")
+    return found, new, note
+
+
 def _check_usage(given: list[str], predictions: Path | None, of_a_model: bool) -> None:
     """Raise when arguments and options do not go together."""
     wanted = "DATASET with --predictions" if predictions else "MODEL and DATASET"
     if len(given) != (1 if predictions else 2):
-        raise InputError(f"got {len(given)} names, expected {wanted}")
+        raise InputError(f"got {counted(len(given), 'name')}, expected {wanted}")
     if predictions and of_a_model:
         raise InputError(
             "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a model; a file "
@@ -140,10 +180,16 @@ class Job:
     refine: str
     perturb: bool
     root: Path | None
+    new: Pairs | None = None
+    """The user's own pairs that the model was not trained on; None for a data set."""
+    note: str | None = None
+    """Said in the report about the pairs."""
 
     def pairs(self, sampling: int) -> Sequence[AssemblyPair]:
         from bitr.data import dataset
 
+        if self.new is not None:
+            return self.new[: self.limit]
         return dataset(self.dataset, self.split, self.root, self.seed + sampling)[: self.limit]
 
     def method(self, network: Network, sampling: int) -> methods.Method:
@@ -205,6 +251,7 @@ class Job:
             why = scores[0].failure
             raise InputError(f"{self.dataset}: none of the {len(scores)} pairs was answered; {why}")
         own = {"bitr": __version__, "dataset": self.dataset, "split": self.split, "seed": self.seed}
+        own |= {} if self.note is None else {"note": self.note}
         return Report(own | settings, tuple(rows))
 
 

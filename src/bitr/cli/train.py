@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,14 +136,16 @@ class Records:
     def __init__(self, bar: Counter | None) -> None:
         self.bar, self.steps = bar, 0
 
-    def started(self, step: int, steps: int) -> None:
+    def started(self, step: int, steps: int, data: str) -> None:
         self.steps = steps
+        self.noted(data)
         if step:
             self.noted(f"going on from step {step} of {steps}")
 
     def recorded(self, record: Record) -> None:
         text = (
-            f"loss {record.loss:.3f}  Δr {record.rotation_deg:.1f}°  Δt {record.displacement:.3f}  "
+            f"loss {record.loss:.3f}  Δr {record.rotation_deg:.1f}°  "
+            f"displacement {record.displacement:.3f} of the pair's size  "
             f"{record.samples_per_second:.1f} pairs/s"
         )
         if self.bar is not None:
@@ -152,10 +154,12 @@ class Records:
         if record.val_loss is not None:
             text += (
                 f"  held out: loss {record.val_loss:.3f}  Δr {record.val_rotation_deg:.1f}° "
-                f"(median {record.val_median_deg:.1f}°)  Δt {record.val_displacement:.3f}"
+                f"(median {record.val_median_deg:.1f}°)  "
+                f"displacement {record.val_displacement:.3f} of the pair's size"
             )
         if self.bar is None or record.val_loss is not None:
             self.noted(f"step {record.step}  {record.seconds:.0f} s  {text}")
 
     def noted(self, text: str) -> None:
-        print(one_line(text), file=sys.stderr, flush=True)
+        with suppress(OSError):  # the terminal may be gone, and training goes on to its checkpoint
+            print(one_line(text), file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import say, session
+from bitr.cli.console import counted, say, session
 from bitr.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def run(
     """
     files = pieces or []
     if len(files) not in (0, 2):
-        raise InputError(f"got {len(files)} files, expected SRC and REF, or none for the demo's pair")
+        raise InputError(
+            f"got {counted(len(files), 'file')}, expected SRC and REF, or none for the demo's pair"
+        )
     if files and results is not None:
         raise InputError("got two files and --results, expected one or the other")
     if data_root is not None and results is None:

@@ -1,4 +1,7 @@
-"""Getting a data set: where it comes from, download, check, unpack."""
+"""Getting a data set: whether it is there, where it comes from, download, check, unpack.
+
+Imports nothing heavy: a list of data sets, and an archive that is refused, take no time.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,30 @@ import os
 import re
 import shutil
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import urlparse
 
-from bitr.data.registry import TABLE
 from bitr.errors import InputError
+from bitr.settings import read_toml
 
+TABLE: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("datasets.toml"))
+"""Names, titles, origins and terms of the data sets, in the order of the list."""
 CHUNK = 1 << 18
 SECONDS = 30.0
 """A download counts as interrupted after this long without a byte."""
+ZIP_END = (1 << 16) + 200
+"""Bytes at the end of a zip archive that hold the number of its members, behind which is a comment."""
+LONGEST_ENTRY = 1 << 10
+"""Bytes of an entry in the list of a zip archive, at most: more would be no honest list."""
 DAMAGED = zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, OSError
 """Exceptions of zipfile, tarfile and their decompressors for damaged, encrypted or unknown content."""
 
@@ -63,6 +73,15 @@ SOURCES = {name: _source(entry["fetch"]) for name, entry in TABLE.items() if "fe
 """Data sets that are not generated here."""
 
 
+def is_here(name: str, root: Path | None) -> bool:
+    """Tell from the names of files if a data set is below the root; generated data always is."""
+    groups = TABLE[name].get("here", [])
+    return all(
+        root is not None and any(next(root.glob(pattern), None) is not None for pattern in patterns)
+        for patterns in groups
+    )
+
+
 def size_on_disk(name: str, root: Path | None) -> int:
     """Bytes of a data set's files below the root."""
     if root is None or name not in SOURCES:
@@ -86,7 +105,6 @@ def fetch(
     """
     if name not in SOURCES:
         raise InputError(f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
-    root.mkdir(parents=True, exist_ok=True)
     into = root / SOURCES[name].into
     if url is not None and Path(url).is_file():
         if sha256 is not None and (found := _sha256(Path(url))) != sha256.lower():
@@ -95,8 +113,10 @@ def fetch(
     files: list[Path] = []
     for archive in _archives(name, url, sha256):
         file = download(archive, root / ".downloads", on_bytes)
-        files += unpack(file, into)
-        file.unlink()
+        try:
+            files += unpack(file, into)
+        finally:
+            file.unlink()
     return files
 
 
@@ -191,7 +211,7 @@ def _sha256(path: Path) -> str:
 class Limits:
     """Largest number of files, and of bytes when unpacked."""
 
-    files: int = 500_000
+    files: int = 200_000
     size: int = 100 << 30
 
 
@@ -211,9 +231,9 @@ def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]
     Absolute names, names with "..", links, devices, and more than the limits allow raise before anything is
     moved into place. Sizes are counted while unpacking, since an archive may lie about them.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    limits = Limits(limits.files, min(limits.size, shutil.disk_usage(folder).free))
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as place:
+    _check_count(archive, limits.files)
+    with _made(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as place:
+        limits = Limits(limits.files, min(limits.size, shutil.disk_usage(folder).free))
         try:
             with _open_members(archive) as members:
                 names = _unpack_members(archive, members, Path(place), limits)
@@ -225,6 +245,39 @@ def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]
     return [folder / name for name in names]
 
 
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder; after an error, the folders that were made for it are removed again."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for path in missing:
+            with suppress(OSError):  # somebody else has put something there
+                path.rmdir()
+        raise
+
+
+def _check_count(archive: Path, most: int) -> None:
+    """Raise for a zip archive that says at its end that it has too many members, before they are listed."""
+    with open(archive, "rb") as file:
+        length = file.seek(0, os.SEEK_END)
+        file.seek(max(0, length - ZIP_END))
+        tail = file.read()
+    end, large = tail.rfind(b"PK\x05\x06"), tail.rfind(b"PK\x06\x06")
+    if 0 <= end <= len(tail) - 16:
+        count, size = struct.unpack("<HI", tail[end + 10 : end + 16])
+        if 0 <= large <= len(tail) - 48:  # of zip64
+            count, size = struct.unpack("<QQ", tail[large + 32 : large + 48])
+        if max(count, size // LONGEST_ENTRY) > most:
+            raise InputError(_too_many(archive, most))
+
+
+def _too_many(archive: Path, most: int) -> str:
+    return f"{archive}: holds more than {most} files, expected at most that many; unpack it by hand"
+
+
 def _unpack_members(
     archive: Path, members: Iterator[_Member], place: Path, limits: Limits
 ) -> list[PurePosixPath]:
@@ -234,7 +287,7 @@ def _unpack_members(
     for count, member in enumerate(members, 1):
         name = _safe_name(archive, member)
         if count > limits.files:
-            raise InputError(f"{archive}: holds more than {limits.files} files, expected at most that many")
+            raise InputError(_too_many(archive, limits.files))
         if member.is_folder:
             continue
         if member.size > left:

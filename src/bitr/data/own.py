@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ SYMMETRIES = {"symmetry": (None, 4, 4), "axis": (2, 3)}
 """Fields of a pair in npy files, and the shapes of their arrays."""
 NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", *SYMMETRIES, "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
+FINGERPRINT = 1 << 16
+"""Bytes of each file, from its beginning, that tell a pair from others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +47,21 @@ class OwnPair:
         axis = None if self.axis is None else _read_array(self.axis, SYMMETRIES["axis"])
         return AssemblyPair(source, reference, self.ref_from_src, self.id, symmetry, self.unit, axis)
 
+    def fingerprint(self) -> str:
+        """A hash of the pose and of both files, the same wherever the files lie and whatever the id is."""
+        digest = hashlib.sha256(self.ref_from_src.tobytes())
+        for path in (self.source, self.reference):
+            try:
+                digest.update(str(path.stat().st_size).encode())
+                with open(path, "rb") as file:
+                    digest.update(file.read(FINGERPRINT))
+            except OSError as error:
+                raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        return digest.hexdigest()[:32]
 
-def own_pairs(path: Path, split: str = "test") -> Pairs:
-    """The pairs of a folder or manifest that belong to the split.
+
+def own_pairs(path: Path, split: str = "test", keep: Callable[[OwnPair], bool] | None = None) -> Pairs:
+    """The pairs of a folder or manifest that belong to the split and that ``keep`` accepts.
 
     Pairs that name no split are for the test: nothing is trained on by accident.
     """
@@ -57,7 +72,8 @@ def own_pairs(path: Path, split: str = "test") -> Pairs:
     if not chosen:
         fix = "train/, val/ and test/ folders" if path.is_dir() else "a column split with train, val and test"
         raise InputError(f"{path}: none of its {len(pairs)} pairs is for {split}; say which are, with {fix}")
-    return Pairs(str(path), split, 0, partial(_load, chosen), range(len(chosen)))
+    kept = chosen if keep is None else [pair for pair in chosen if keep(pair)]
+    return Pairs(str(path), split, 0, partial(_load, kept), range(len(kept)))
 
 
 def _load(pairs: list[OwnPair], i: int, rng: np.random.Generator) -> AssemblyPair:

@@ -9,24 +9,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 from scipy.spatial import cKDTree
 
+from bitr.data.fetch import TABLE
 from bitr.data.own import own_pairs
 from bitr.data.pair import AssemblyPair, Pairs, reseed
 from bitr.data.storage import SPLITS, VARIABLE, data_root
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points
-from bitr.settings import read_toml
 
 Open = Callable[[str, "Path | None", int], Sequence[AssemblyPair]]
 """(split, root, seed) → pairs. The same arguments give the same pairs; another seed samples them anew."""
 
-TABLE: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("datasets.toml"))
-"""Names, titles, origins and terms of the data sets, in the order of the list."""
 OPTIONS = ("airplane", "car-motorbike", "winebottle", "indoor", "shapes", "openshapes")
 """Data sets that take an option after a colon."""
 JOINTS = ("overlap", "seam", "mate", "touch", "model")

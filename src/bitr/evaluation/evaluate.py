@@ -99,9 +99,11 @@ class Score:
     failure: str | None
     """The reason why there is no answer; None where there is one."""
     right: bool = False
-    """True for a pose within 15° and a tenth of the assembled shape's radius of a right one."""
+    """True for a pose that is ``metrics.RIGHT`` of a right one."""
     confidence: float | None = None
     """The method's own, where it has one."""
+    size: float | None = None
+    """Radius of the assembled shape, in the unit of the pair; None without an answer."""
 
     @property
     def scene(self) -> str:
@@ -114,6 +116,7 @@ class Score:
             "transformation": None if self.transformation is None else self.transformation.tolist(),
             **(dict.fromkeys(ERRORS) if self.errors is None else asdict(self.errors)),
             "right": self.right,
+            "size": self.size,
             "confidence": self.confidence,
             "seconds": self.seconds,
             "failure": self.failure,
@@ -126,7 +129,9 @@ def score_of(pair: AssemblyPair, pose: Pose, seconds: float | None, confidence: 
     if not pair.related:
         return Score(pair.id, pair.unit, seconds, pose, None, UNRELATED, False, confidence)
     errors, right = errors_of(pair, pose), metrics.is_right(pair, pose)
-    return Score(pair.id, pair.unit, seconds, pose, errors, None, right, confidence)
+    x, y = (as_points(side, metrics.MESH_POINTS, seed=0).points for side in (pair.source, pair.reference))
+    size = metrics.assembled_radius(pair.ref_from_src, x, y)
+    return Score(pair.id, pair.unit, seconds, pose, errors, None, right, confidence, size)
 
 
 def _failed(pair: AssemblyPair, reason: str, seconds: float | None) -> Score:
@@ -250,6 +255,20 @@ class Evaluation:
         return units.pop() if len(units) == 1 else None
 
     @property
+    def is_of_size_one(self) -> bool:
+        """True for shapes without a unit of length whose size is about 1."""
+        low, high = metrics.SIZE_ONE
+        sizes = [score.size for score in self.scores if score.size is not None]
+        return self.unit == "" and all(low <= size <= high for size in sizes)
+
+    @property
+    def unit_name(self) -> str:
+        """The unit of the lengths in words: its name, or that the shapes are of size 1, or the files' own."""
+        if self.unit is None:
+            return "each pair's unit"
+        return self.unit or ("size ≈ 1" if self.is_of_size_one else "unit of the files")
+
+    @property
     def part_accuracy(self) -> float | None:
         """Breaking Bad's share of placed parts, each judged from the other; no answer places none.
 
@@ -265,7 +284,7 @@ class Evaluation:
         found = {
             benchmark.label: recall(benchmark.accepts(degrees, lengths), degrees, lengths)
             for benchmark in BENCHMARKS
-            if benchmark.unit == self.unit
+            if benchmark.unit == self.unit and (benchmark.unit or self.is_of_size_one)
         }
         rmse = self.values("registration_rmse")
         if self.unit == "m" and not np.isnan(rmse[~np.isnan(degrees)]).any():

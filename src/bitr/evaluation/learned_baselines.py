@@ -16,7 +16,6 @@ from typing import ClassVar
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from bitr.data import AssemblyPair, bumpy_shape, cut
@@ -24,11 +23,10 @@ from bitr.data.transforms import thin
 from bitr.errors import InputError, unknown_name
 from bitr.evaluation.method import Method
 from bitr.evaluation.metrics import Pose
-from bitr.files import whole_file
 from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap
 from bitr.layers import nearest_neighbors
 from bitr.model import BITRConfig, Solution
-from bitr.model.checkpoint import FILE_NAME, check_fit, read_weights
+from bitr.model.checkpoint import FILE_NAME, check_fit, read_weights, write_weights
 from bitr.model.inputs import as_cloud, center_pair, check_pair
 from bitr.training import Kind, TrainConfig
 
@@ -99,8 +97,7 @@ def save(model: Regressor, path: str | os.PathLike[str]) -> Path:
         target = target / FILE_NAME
     metadata = {"format": FORMAT, "content": json.dumps({"name": model.name, "sizes": asdict(model.sizes)})}
     tensors = {key: value.float().contiguous().cpu() for key, value in model.state_dict().items()}
-    with whole_file(target, force=True) as temporary:
-        save_file(tensors, temporary, metadata)
+    write_weights(target, tensors, metadata)
     return target
 
 

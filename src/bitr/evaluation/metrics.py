@@ -18,7 +18,11 @@ from bitr.groups import rotation_angle
 from bitr.io import as_points
 
 RIGHT_DEGREES, RIGHT_SHARE = 15.0, 0.1
-"""Bounds of a right pose: Δr, and the displacement over the radius of the assembled shape."""
+"""Bounds of a right pose: Δr, and the displacement over the size, the radius of the assembled shape."""
+RIGHT = f"within {RIGHT_DEGREES:g}° and {RIGHT_SHARE:g} of the size"
+"""The same in words, for everybody who says it."""
+SIZE_ONE = (0.4, 2.5)
+"""Sizes for which thresholds that are meant for shapes of about size 1 have a meaning."""
 MESH_POINTS = 2000
 """Points sampled on a mesh to decide whether a pose is right."""
 PLACED = 0.01
@@ -302,10 +306,16 @@ def is_right(pair: AssemblyPair, pose: Pose) -> bool:
         return False
     x, y = (as_points(side, MESH_POINTS, seed=0).points for side in (pair.source, pair.reference))
     truth = nearest_truth(pose, truths_of(pair), x, y, pair.axis)
-    whole = np.concatenate([move_points(truth, x), y])
-    radius = np.linalg.norm(whole - whole.mean(0), axis=1).max()
-    is_close = displacement(pose, truth, x, y) < RIGHT_SHARE * radius
+    is_close = displacement(pose, truth, x, y) < RIGHT_SHARE * assembled_radius(truth, x, y)
     return bool(is_close and rotation_error_deg(pose, truth) < RIGHT_DEGREES)
+
+
+def assembled_radius(
+    truth: Pose, source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]
+) -> float:
+    """The size of the assembled shape: its points' greatest distance from their centroid."""
+    whole = np.concatenate([move_points(truth, source), reference])
+    return float(np.linalg.norm(whole - whole.mean(0), axis=1).max())
 
 
 def truths_of(pair: AssemblyPair) -> Float64[np.ndarray, "s 4 4"]:

@@ -92,10 +92,10 @@ def as_line(settings: Mapping[str, Any]) -> str:
 
 NOTES = (
     "Errors are mean ± standard deviation over the pairs that were answered, and in brackets the standard "
-    "deviation of the mean between samplings. Right: within 15° and a tenth of the assembled shape's radius, "
-    "a share of all pairs. Confidence: mean, calibration error in 10 bins, AUROC. Recalls are shares of all "
-    "pairs, in brackets RRE and RTE of the accepted ones. Chance: a uniform rotation, for shapes without "
-    "symmetry."
+    f"deviation of the mean between samplings. Right: {metrics.RIGHT}, a share of all pairs; the size is the "
+    "radius of the assembled shape. Displacement: the distance of a piece's centre from its place. "
+    "Confidence: mean, calibration error in 10 bins, AUROC. Recalls are shares of all pairs, in brackets RRE "
+    "and RTE of the accepted ones. Chance: a uniform rotation, for shapes without symmetry."
 )
 
 
@@ -109,8 +109,9 @@ def table(rows: Sequence[Repeated]) -> str:
 def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
     """The head, the cells and the chance level of each column."""
     pooled = [row.pooled for row in rows]
-    units = {each.unit for each in pooled if each.scores}
-    unit = f" ({units.pop()})" if len(units) == 1 and any(units) else ""
+    units = {each.unit_name for each in pooled if each.scores}
+    unit = f" ({units.pop()})" if len(units) == 1 else ""
+    square = unit.replace("(m)", "(m²)").replace("files)", "files, squared)")
     printed = [row.published or Published() for row in rows]
     seconds = [each.seconds for each in pooled]
     yield "", [row.name or NONE for row in rows], "chance"
@@ -132,7 +133,7 @@ def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
         yield "paper Δt", [each.translation or NONE for each in printed], NONE
     yield f"displacement{unit}", [_error(row, "displacement", ".3g") for row in rows], NONE
     yield f"ADD-S{unit}", [_error(row, "add_s", ".3g") for row in rows], NONE
-    yield f"Chamfer{unit.replace(')', '²)')}", [_error(row, "part_chamfer", ".3g") for row in rows], NONE
+    yield f"Chamfer{square}", [_error(row, "part_chamfer", ".3g") for row in rows], NONE
     for name in dict.fromkeys(name for each in pooled for name in each.recalls):
         yield name, [_recall(each, name) for each in pooled], _chance_recall(name)
     placed = [each.part_accuracy for each in pooled]

@@ -10,7 +10,7 @@ import difflib
 import os
 import stat
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,12 +129,15 @@ def is_number(token: str) -> bool:
     return "_" not in token
 
 
-def open_source(path: Path) -> Source:
-    """The file's bytes; a missing, empty, endless or unreadable file raises."""
+def open_source(path: Path, suffixes: Collection[str]) -> Source:
+    """The file's bytes; a missing, empty, endless or unreadable file raises.
+
+    In place of a missing one, another with one of the suffixes is suggested.
+    """
     try:
         return Source(path, read_bytes(path))
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError(f"{path}: no such file{_suggest(path)}") from error
+        raise InputError(f"{path}: no such file{_suggest(path, suffixes)}") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (MemoryError, ValueError) as error:  # ValueError: a name with a zero byte
@@ -162,9 +165,10 @@ def _memory() -> int:
         return 1 << 50
 
 
-def _suggest(path: Path) -> str:
+def _suggest(path: Path, suffixes: Collection[str]) -> str:
     try:
-        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+        names = [name for name in os.listdir(path.parent) if Path(name).suffix.lower() in suffixes]
+        near = difflib.get_close_matches(path.name, names, n=1)
     except OSError:
         return f": the folder {path.parent} does not exist or cannot be read"
     return f"; did you mean {path.parent / near[0]}?" if near else ""

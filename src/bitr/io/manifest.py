@@ -1,4 +1,8 @@
-"""Manifests: lists of pairs in csv or jsonl files; errors name the line of a bad row."""
+"""Manifests: lists of pairs in csv or jsonl files; errors name the line of a bad row.
+
+A list that cannot be read at all raises. A row that cannot be used raises too or, for those who ask, comes
+with its problem, so that the other rows can be.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from bitr.errors import InputError
 T = TypeVar("T")
 CheckKeys = Callable[[int, list[str]], None]
 """Raises for a line whose keys are not those expected."""
+Found = tuple[int, dict[str, Any], InputError | None]
+"""A line, its values, and what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Row:
     number: int
     """From 1, blank lines not counted."""
     values: dict[str, Any]
+    problem: InputError | None = None
+    """The reason why the row cannot be used; None where it can."""
 
     @property
     def at(self) -> str:
@@ -44,8 +52,13 @@ class Row:
         return self.path.absolute().parent / self.name(key)
 
 
-def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str] | None) -> tuple[Row, ...]:
-    """The rows of a manifest, which must have the needed keys and may have the optional ones (None: any)."""
+def read_rows(
+    path: Path, needed: Sequence[str], optional: Sequence[str] | None, *, strict: bool = True
+) -> tuple[Row, ...]:
+    """The rows of a manifest, which must have the needed keys and may have the optional ones (None: any).
+
+    A row that cannot be used raises; unless ``strict`` it has a problem instead.
+    """
 
     def check_keys(line: int, found: list[str]) -> None:
         known = found if optional is None else (*needed, *optional)
@@ -63,15 +76,18 @@ def read_rows(path: Path, needed: Sequence[str], optional: Sequence[str] | None)
         # Names of files are bytes; those that are no UTF-8 pass through unharmed.
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             found = enumerate(read(path, file, check_keys), 1)
-            rows = tuple(Row(path, line, number, values) for number, (line, values) in found)
+            rows = tuple(Row(path, line, number, values, bad) for number, (line, values, bad) in found)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}), expected a list of pairs") from error
     if not rows:
         raise InputError(f"{path}: holds no pairs, expected rows with {' and '.join(needed)}")
+    for row in rows:
+        if strict and row.problem is not None:
+            raise row.problem
     return rows
 
 
-def _read_csv(path: Path, file: Iterable[str], check_keys: CheckKeys) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_csv(path: Path, file: Iterable[str], check_keys: CheckKeys) -> Iterator[Found]:
     reader = csv.reader(file, strict=True)
     header: list[str] | None = None
     try:
@@ -82,28 +98,33 @@ def _read_csv(path: Path, file: Iterable[str], check_keys: CheckKeys) -> Iterato
             if header is None:
                 header = [cell.strip() for cell in cells]
                 check_keys(line, header)
-            elif len(cells) != len(header):
-                raise InputError(f"{path}, line {line}: found {len(cells)} cells, expected {len(header)}")
             else:
-                yield line, {key: cell for key, cell in zip(header, cells, strict=True) if cell}
+                problem = None
+                if len(cells) != len(header):
+                    problem = InputError(
+                        f"{path}, line {line}: found {len(cells)} cells, expected {len(header)}"
+                    )
+                yield line, {key: cell for key, cell in zip(header, cells, strict=False) if cell}, problem
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not a row of a csv file ({error})") from error
 
 
-def _read_jsonl(
-    path: Path, file: Iterable[str], check_keys: CheckKeys
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_jsonl(path: Path, file: Iterable[str], check_keys: CheckKeys) -> Iterator[Found]:
     for line, text in enumerate(file, 1):
         if not text.strip():
             continue
+        row: Any = None
         try:
             row = json.loads(text)
+            if not isinstance(row, dict):
+                raise InputError(f"{path}, line {line}: found {text.strip()[:40]}, expected a JSON object")
+            check_keys(line, list(row))
+        except InputError as error:
+            yield line, row if isinstance(row, dict) else {}, error
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {line}: not a JSON object ({error})") from error
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {line}: found {text.strip()[:40]}, expected a JSON object")
-        check_keys(line, list(row))
-        yield line, row
+            yield line, {}, InputError(f"{path}, line {line}: not a JSON object ({error})")
+        else:
+            yield line, row, None
 
 
 def distinct(found: Iterable[tuple[str, str, T]]) -> tuple[T, ...]:

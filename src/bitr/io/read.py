@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bitr.errors import InputError
 from bitr.groups import Cloud
 from bitr.io.clouds import read_kitti, read_las, read_npy, read_npz, read_pcd, read_text
-from bitr.io.geometry import Geometry, join_scene, place
+from bitr.io.geometry import COLOR, NORMAL, POSITION, Geometry, from_columns, join_scene, place
 from bitr.io.gltf import read_gltf
 from bitr.io.guard import Source, check, guarded, open_source
 from bitr.io.meshes import OFF_MAGIC, is_binary_stl, read_obj, read_off, read_ply, read_stl
@@ -45,12 +45,15 @@ MAGIC: dict[str, tuple[bytes, ...]] = {
     ".glb": (b"glTF",),
 }
 """First bytes of the files of a kind."""
-ACCEPTED = "a path, an (n, 3) or (n, 6) array or tensor, or a cloud or mesh of bitr, trimesh or Open3D"
+ACCEPTED = (
+    "a path, an (n, 3) or (n, 6) array, tensor or list, a frame with the columns x, y and z, or a cloud or "
+    "mesh of bitr, trimesh or Open3D"
+)
 
 
 def read(path: str | os.PathLike[str]) -> Geometry:
     """The points or the mesh of a file, checked; anything wrong raises an InputError of one line."""
-    source = open_source(Path(path))
+    source = open_source(Path(path), READERS)
     suffix = _find_kind(source)
     with guarded(source, suffix.removeprefix(".")):
         return check(READERS[suffix](source))
@@ -85,9 +88,10 @@ def _guess_kind(source: Source) -> str:
 
 
 def as_geometry(value: object, name: str) -> Geometry:
-    """A path, array, tensor, cloud or mesh as a geometry, checked like a file.
+    """A path, array, tensor, list, frame, cloud or mesh as a geometry, checked like a file.
 
-    Columns 4 to 6 of an (n, 6) array or tensor are normals. ``name`` stands for it in messages.
+    Columns 4 to 6 of an (n, 6) array, tensor or list are normals, and so are nx, ny and nz of a frame.
+    ``name`` stands for it in messages.
     """
     if isinstance(value, str | os.PathLike):
         return read(value)
@@ -101,8 +105,12 @@ def _from_memory(value: Any, name: str) -> Geometry:
         return _from_cloud(value, name)
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
+    if isinstance(value, list | tuple):
+        value = _from_list(value, name)
     if isinstance(value, np.ndarray):
         return _from_array(value, name)
+    if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # pandas, polars
+        return _from_frame(value, name)
     if type(value).__module__.partition(".")[0] == "trimesh":
         return _from_trimesh(value, name)
     if hasattr(value, "to_legacy"):  # Open3D's tensor classes
@@ -127,6 +135,28 @@ def _from_array(array: NDArray[Any], name: str) -> Geometry:
     rows = array.astype(np.float64)
     normals = rows[:, 3:].copy() if rows.shape[1] == 6 else None
     return Geometry(np.ascontiguousarray(rows[:, :3]), normals, name=name)
+
+
+def _from_list(value: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError) as error:  # rows of different lengths
+        kind = type(value).__name__
+        raise InputError(f"{name}: a {kind} of {len(value)} that is no table, expected {ACCEPTED}") from error
+
+
+def _from_frame(frame: Any, name: str) -> Geometry:
+    """The columns x, y and z and, where there are some, normals and colours; others are ignored."""
+    known = {column for spelling in (*POSITION, *NORMAL, *COLOR) for column in spelling}
+    columns = [
+        (str(column), np.asarray(frame[column]))
+        for column in frame.columns
+        if str(column).strip().lower() in known
+    ]
+    for column, values in columns:
+        if values.ndim != 1 or values.dtype.kind not in "fiu":
+            raise InputError(f"{name}: the column {column} holds {values.dtype}, expected real numbers")
+    return from_columns(columns, name)
 
 
 def _from_cloud(cloud: Cloud, name: str) -> Geometry:

@@ -1,9 +1,11 @@
-"""Weights on disk: safetensors, with the config as JSON inside. No pickle is ever read."""
+"""Weights on disk: safetensors, with the config as JSON and a checksum inside. No pickle is ever read."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import struct
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialize
 from torch import Tensor
 
 from bitr.errors import InputError
@@ -21,6 +23,8 @@ from bitr.model.config import BITRConfig
 
 FORMAT, WHAT = "bitr-1", "bitr checkpoint"
 FILE_NAME = "model.safetensors"
+CHECKSUM = "sha256"
+"""Key of the metadata: a hash of all else in the file."""
 
 
 def save(model: BITR, path: str | os.PathLike[str]) -> Path:
@@ -32,9 +36,7 @@ def save(model: BITR, path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         target = target / FILE_NAME
     metadata = {"format": FORMAT, "config": json.dumps(model.config.to_dict())}
-    tensors = {name: value.detach().contiguous().cpu() for name, value in model.state_dict().items()}
-    with whole_file(target, force=True) as temporary:
-        save_file(tensors, temporary, metadata)
+    write_weights(target, model.state_dict(), metadata)
     return target
 
 
@@ -46,8 +48,7 @@ def note_of(name: str | os.PathLike[str], key: str) -> str | None:
 def with_note(name: str | os.PathLike[str], target: Path, key: str, text: str) -> None:
     """Write a checkpoint once more, with a note under a key; weights and other notes stay bit for bit."""
     metadata, tensors = read_weights(find(name), FORMAT, WHAT)
-    with whole_file(target, force=True) as temporary:
-        save_file(tensors, temporary, metadata | {key: text})
+    write_weights(target, tensors, metadata | {key: text})
 
 
 def load(name: str | os.PathLike[str]) -> BITR:
@@ -84,8 +85,45 @@ def card_of(name: str | os.PathLike[str]) -> dict[str, Any]:
     return dict(json.loads(card.read_text(encoding="utf-8"))) if shipped and card.is_file() else {}
 
 
+def write_weights(target: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a safetensors file with a checksum of the tensors and of the metadata."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    data = pack(tensors, {**metadata, CHECKSUM: checksum(tensors, _told(metadata))})
+    with whole_file(target, force=True) as temporary:
+        temporary.write_bytes(data)
+
+
+def _told(metadata: Mapping[str, str]) -> str:
+    return json.dumps({key: value for key, value in metadata.items() if key != CHECKSUM}, sort_keys=True)
+
+
+def pack(tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """The bytes of a safetensors file: the same for the same content.
+
+    safetensors writes metadata in an order that differs from process to process; here it is sorted.
+    """
+    data = serialize(tensors)
+    size = 8 + struct.unpack("<Q", data[:8])[0]
+    told = {"__metadata__": dict(sorted(metadata.items())), **json.loads(data[8:size])}
+    head = json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-len(head) % 8)  # the tensors begin at a multiple of 8 bytes
+    return struct.pack("<Q", len(head)) + head + data[size:]
+
+
+def checksum(tensors: Mapping[str, Tensor], text: str) -> str:
+    """A hash of a text and of the names, kinds, shapes and bytes of tensors."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
 def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a safetensors file, all finite and of one kind; messages call it ``what``."""
+    """Metadata and tensors of a safetensors file, all finite and of one kind; messages call it ``what``.
+
+    A file whose content does not fit its checksum is refused; files of before have none.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -98,6 +136,8 @@ def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict
     if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
         names = ", ".join(sorted(str(kind) for kind in kinds))
         raise InputError(f"{path}: the weights are of type {names}, expected all float32 or all float64")
+    if CHECKSUM in metadata and metadata[CHECKSUM] != checksum(tensors, _told(metadata)):
+        raise InputError(f"{path}: damaged, its content does not fit its checksum")
     damaged = [key for key, value in tensors.items() if not value.isfinite().all()]
     if damaged:
         raise InputError(f"{path}: the weights {damaged[0]} are NaN or infinite; the file is damaged")

@@ -207,11 +207,12 @@ def report_rows(
     given: bool = False,
 ) -> list[Row]:
     """Rows of name and value: the law errors on this very pair, which is assembled three times more, and the
-    settings. A ``given`` pose does not move with the pair, so its laws are not tried.
+    settings. A ``given`` pose does not move with the pair, and one that may not turn freely moves with few
+    motions of it: their laws are not tried.
     """
     told = ", ".join(f"{name} {value}" for name, value in asdict(settings).items() if value is not None)
     rows = [("settings", told)]
-    if given:
+    if given or not settings.freedom.is_full:
         return rows
 
     def solve(pair: AssemblyPair) -> Pose:

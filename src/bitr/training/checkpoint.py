@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,18 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_of
-from safetensors.torch import save as bytes_of
 from torch import Tensor, nn
 
 from bitr.errors import InputError
-from bitr.files import whole_file
+from bitr.files import only_one, whole_file
+from bitr.model.checkpoint import CHECKSUM, checksum
+from bitr.model.checkpoint import pack as pack_weights
 
 FORMAT = "bitr-training-1"
 FOLDER = "checkpoints"
 PATTERN = "step-*.safetensors"
+LOCK = "training.lock"
+"""File that names the process that trains in a folder."""
 FREE = (
     "data.workers",
     "data.root",
@@ -69,20 +73,28 @@ class Parts:
         return next(optimizer for optimizer in self.optimizers if holds(optimizer))
 
 
-def begin_folder(out: Path, resume: bool) -> None:
-    """Makes the folder of a run; refuses one that holds a run already, unless that is to go on."""
+@contextmanager
+def own_folder(out: Path, resume: bool) -> Iterator[None]:
+    """Makes the folder of a run and keeps other processes from training there.
+
+    Refuses a folder that holds a run already, unless that is to go on.
+    """
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, expected a folder for the run")
-    if not resume and any((out / FOLDER).glob(PATTERN)):
-        raise InputError(f"{out}: holds a run already; go on with --resume, or choose another folder with -o")
     try:
         (out / FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{out}: cannot be made ({error.strerror}); choose another --output") from error
-    for unfinished in (out / FOLDER).glob(f".{PATTERN}"):  # left by a run that was killed
-        unfinished.unlink()
     if not os.access(out, os.W_OK):
         raise InputError(f"{out}: cannot be written to; choose another folder with -o")
+    with only_one(out / LOCK, "is training here; wait for it to end, or choose another --output"):
+        if not resume and any((out / FOLDER).glob(PATTERN)):
+            raise InputError(
+                f"{out}: holds a run already; go on with --resume, or choose another folder with -o"
+            )
+        for unfinished in (out / FOLDER).glob(f".{PATTERN}"):  # left by a run that was killed
+            unfinished.unlink()
+        yield
 
 
 def check_same_run(found: dict[str, Any], asked: dict[str, Any], where: Path) -> None:
@@ -109,7 +121,8 @@ def pack(parts: Parts, progress: Progress, config: dict[str, Any]) -> bytes:
         tensors["random/cuda"] = torch.cuda.get_rng_state()
     tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
     content = json.dumps({"progress": asdict(progress), "config": config})
-    return bytes_of(tensors, {"format": FORMAT, "content": content, "sha256": _hash(tensors, content)})
+    metadata = {"format": FORMAT, "content": content, CHECKSUM: checksum(tensors, content)}
+    return pack_weights(tensors, metadata)
 
 
 def unpack(data: bytes, parts: Parts) -> Progress:
@@ -146,7 +159,7 @@ def check(data: bytes, name: Path) -> None:
         raise InputError(
             f"{name}: not a checkpoint of a training run (format {found!r}, expected {FORMAT!r})"
         )
-    if metadata.get("sha256") != _hash(tensors, metadata.get("content", "")):
+    if metadata.get(CHECKSUM) != checksum(tensors, metadata.get("content", "")):
         raise InputError(f"{name}: damaged, its content does not fit its checksum")
 
 
@@ -194,11 +207,3 @@ def _read(data: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-
-
-def _hash(tensors: dict[str, Tensor], content: str) -> str:
-    digest = hashlib.sha256(content.encode())
-    for name in sorted(tensors):
-        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()

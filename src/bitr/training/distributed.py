@@ -23,7 +23,8 @@ SETTLING = 0.5
 """Seconds from the last exchange to the end of a group."""
 PAUSE = 0.02
 """Seconds between two looks at the store."""
-NOTICES = (signal.SIGINT, signal.SIGTERM)
+NOTICES = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""Ctrl-C, a scheduler's notice, and the end of the terminal; Windows has none of the last."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def agree_on_name(store: Store, rank: int, world: int) -> str:
 
 @contextmanager
 def listen_for_stop() -> Iterator[Callable[[], bool]]:
-    """A function that is true once Ctrl-C or a scheduler's notice has come: the run ends with a checkpoint.
+    """A function that is true once Ctrl-C or another notice has come: the run ends with a checkpoint.
 
     A second Ctrl-C ends the process at once. A scheduler's notice may come twice, from the scheduler and from
     torchrun, and means the same.

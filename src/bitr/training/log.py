@@ -55,7 +55,7 @@ class Record:
 class Listener(Protocol):
     """Shows a run to a person."""
 
-    def started(self, step: int, steps: int) -> None: ...
+    def started(self, step: int, steps: int, data: str) -> None: ...
     def recorded(self, record: Record) -> None: ...
     def noted(self, text: str) -> None: ...
 
@@ -63,7 +63,7 @@ class Listener(Protocol):
 class Silent:
     """A listener that shows nothing."""
 
-    def started(self, step: int, steps: int) -> None:
+    def started(self, step: int, steps: int, data: str) -> None:
         return
 
     def recorded(self, record: Record) -> None:

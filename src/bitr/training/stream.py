@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from math import ceil
@@ -22,8 +22,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from bitr.data import AssemblyPair, data_root, dataset, info, is_name
-from bitr.data.own import listed_pairs
-from bitr.data.pair import reseed
+from bitr.data.own import listed_pairs, own_pairs
+from bitr.data.pair import Pairs, reseed
 from bitr.data.piece import Piece, with_features
 from bitr.data.registry import PLUS
 from bitr.data.transforms import apply_warp, both, deform, jitter, random_stretch, random_warp, thin
@@ -32,10 +32,15 @@ from bitr.groups import Cloud, Rigid
 from bitr.io import Geometry
 from bitr.layers import nearest_neighbors
 from bitr.model import BITRConfig
+from bitr.model.checkpoint import find
 from bitr.training.config import DataConfig, TrainConfig
 
 HELD_OUT = 0.2
 """Part of the training pairs that validates where a data set has no validation split of its own."""
+STAND_IN = " (stand-in for "
+"""In the name of data in reports, between a stand-in and the data set in whose place it is used."""
+SPLIT = "split.json"
+"""File of a run that tells what was trained on."""
 EPOCHS = 2**32
 """More epochs than a run can have: seeds of different runs then share no epoch."""
 
@@ -69,7 +74,7 @@ def sources(config: DataConfig) -> tuple[Source, Source, str]:
     """
     name, label = config.name, config.name
     if config.stand_in and is_name(name) and not info(name).present(data_root(config.root or None)):
-        name, label = config.stand_in, f"{config.stand_in} (stand-in for {name})"
+        name, label = config.stand_in, f"{config.stand_in}{STAND_IN}{name})"
     train, val = _splits(name)
     if val is not None:
         return Source(name, config.root, train, None), Source(name, config.root, val, None), label
@@ -103,21 +108,96 @@ def _ids(source: Source) -> list[str]:
     return ids if source.rows is None else [ids[row] for row in source.rows]
 
 
-def split_record(train: Source, val: Source, val_ids: Sequence[str], label: str) -> dict[str, object]:
+def split_record(
+    train: Source, val: Source, val_ids: Sequence[str], label: str, earlier: Collection[str] = ()
+) -> dict[str, object]:
     """The training pairs and the held-out pairs, with a hash: kept beside the checkpoints.
 
-    A user's pairs are listed. A data set's own pairs are given by split, number, and the hash of the frozen
-    file that assigns its shapes to the splits, where it has one.
+    A user's pairs are listed, by ids and by fingerprints; ``earlier`` are those that the first weights were
+    trained on. A data set's own pairs are given by split, number, and the hash of the frozen file that
+    assigns its shapes to the splits, where it has one.
     """
     is_listed = not is_name(train.name) or train.rows is not None
     content: dict[str, object] = {
         "data": label,
         "train": {"split": train.split, "pairs": len(train), "ids": _ids(train) if is_listed else None},
         "val": {"split": val.split, "ids": list(val_ids)},
+        "trained_on": sorted({*_fingerprints(train), *earlier}),
+        "held_out": _fingerprints(val),
         "assigned_by": _frozen_hash(train.name),
     }
     text = json.dumps(content, sort_keys=True)
     return {**content, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _fingerprints(source: Source) -> list[str]:
+    """Hashes of a user's own pairs, by which they are known again; none of a data set's."""
+    if is_name(source.name):
+        return []
+    pairs = [p for p in listed_pairs(Path(source.name)) if (p.split or "test") == source.split]
+    rows = range(len(pairs)) if source.rows is None else source.rows
+    return [pairs[row].fingerprint() for row in rows]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The data that weights were trained on, as ``split.json`` of their run tells; empty without a run."""
+
+    data: str = ""
+    """The data set or path, as reports name it."""
+    trained_on: frozenset[str] = frozenset()
+    """Fingerprints of the user's own pairs."""
+    held_out: frozenset[str] = frozenset()
+    """Fingerprints of the pairs by which the weights were chosen."""
+
+    @property
+    def stand_in(self) -> tuple[str, str] | None:
+        """The stand-in and the data set that it stands in for, if the weights were trained on one."""
+        name, mark, rest = self.data.partition(STAND_IN)
+        return (name, rest.removesuffix(")")) if mark else None
+
+    def find_data(self, name: str, root: Path | None) -> str:
+        """The data set of that name or, where it is not here, the stand-in that the weights know."""
+        if self.stand_in is None or self.stand_in[1] != name or info(name).present(data_root(root)):
+            return name
+        return self.stand_in[0]
+
+
+def new_pairs(path: Path, seen: Seen) -> tuple[Pairs, str | None]:
+    """The user's own pairs for the test that weights were not trained on, and a note if some were.
+
+    Pairs that were held out chose the weights: they stay, and the note counts them.
+    """
+    found = own_pairs(path, "test", lambda pair: pair.fingerprint() not in seen.trained_on)
+    listed = [pair for pair in listed_pairs(path) if pair.split in (None, "test")]
+    left_out = len(listed) - len(found)
+    if not left_out:
+        return found, None
+    if not len(found):
+        raise InputError(
+            f"{path}: the weights were trained on all of its {left_out} pairs, expected others to measure on"
+        )
+    held_out = sum(pair.fingerprint() in seen.held_out for pair in listed)
+    chosen = f"; {held_out} of the {len(found)} others chose the weights" if held_out else ""
+    return found, f"{left_out} of {len(listed)} pairs left out, which the weights were trained on{chosen}"
+
+
+def seen_by(model: str | os.PathLike[str]) -> Seen:
+    """The data of the run that a checkpoint belongs to."""
+    return read_split(find(model).parent)
+
+
+def read_split(run: Path) -> Seen:
+    """The data of the run in a folder."""
+    path = run / SPLIT
+    if not path.is_file():
+        return Seen()
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        known = (frozenset(map(str, found.get(key, ()))) for key in ("trained_on", "held_out"))
+        return Seen(str(found["data"]), *known)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path}: does not say what was trained on ({error!r:.80})") from error
 
 
 def _frozen_hash(name: str) -> str | None:

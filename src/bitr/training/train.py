@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from bitr.errors import InputError
+from bitr.data import info
+from bitr.errors import InputError, is_full
 from bitr.model import BITR, BITRConfig
 from bitr.model.checkpoint import FILE_NAME, load, save
 from bitr.settings import to_mapping, to_toml
@@ -26,13 +27,17 @@ from bitr.training.log import Listener, Meter, Record, RunLog, Silent
 from bitr.training.loss import Objective
 from bitr.training.optimizer import Step, Trainer, rate_at
 from bitr.training.stream import (
+    SPLIT,
+    STAND_IN,
     Batch,
     Numbers,
     Source,
     Stream,
     batches,
     collate,
+    read_split,
     sample,
+    seen_by,
     sources,
     split_record,
 )
@@ -70,10 +75,12 @@ def train(
         shown = listener if listener is not None and group.leads else Silent()
         try:
             run = Run(config, kind or Kind(_first_model, save), out, group, shown)
-            run.begin(group.was_restarted() or resume)
-            return run.go(stop_asked)
+            goes_on = group.was_restarted() or resume
+            with checkpoint.own_folder(out, goes_on) if group.leads else nullcontext():
+                run.begin(goes_on)
+                return run.go(stop_asked)
         except (OSError, SafetensorError) as error:
-            if not _is_full(error):
+            if not is_full(error):
                 raise
             raise TrainingError(
                 f"{out}: no space left on the disk; the checkpoints there are whole: make room and go on "
@@ -94,14 +101,6 @@ def _first_model(config: TrainConfig) -> tuple[BITR, TrainConfig]:
     return model, replace(config, model=model.config)
 
 
-def _is_full(error: OSError | SafetensorError) -> bool:
-    """True at the end of the disk or the quota; safetensors says so in its message only."""
-    codes = (errno.ENOSPC, errno.EDQUOT)
-    if isinstance(error, OSError):
-        return error.errno in codes
-    return any(f"(os error {code})" in str(error) for code in codes)
-
-
 class Run:
     """A run in its folder.
 
@@ -114,26 +113,25 @@ class Run:
         self.save, self.out, self.group, self.listener = kind.save, out, group, listener
         self.train_source, self.val_source, self.label = sources(config.data)
         self.epoch = len(self.train_source)  # opens the data before any folder is made
+        self.earlier = seen_by(config.run.init_from).trained_on if config.run.init_from else frozenset()
 
     def begin(self, resume: bool) -> None:
-        """Prepares the folder, the trainer and the held-out pairs; reads the newest checkpoint to resume."""
-        if self.group.leads:
-            checkpoint.begin_folder(self.out, resume)
+        """Prepares the trainer and the held-out pairs; reads the newest checkpoint to resume."""
         self.trainer = Trainer(self.config, self.model, self.group)
         self.progress = self._restore() if resume else Progress()
         self.meter = Meter(self.progress.meter)
         self.held_out = HeldOut(self.val_source, self.config, self.group)
-        split = split_record(self.train_source, self.val_source, self.held_out.ids, self.label)
+        split = split_record(self.train_source, self.val_source, self.held_out.ids, self.label, self.earlier)
         self.split_hash = split["sha256"]
         self.log = RunLog(self.out, self.progress.step) if self.group.leads else None
         if self.group.leads:
             checkpoint.write_text(self.out / "config.toml", to_toml(self.config))
-            checkpoint.write_text(self.out / "split.json", json.dumps(split, indent=1) + "\n")
+            checkpoint.write_text(self.out / SPLIT, json.dumps(split, indent=1) + "\n")
 
     def go(self, stop_asked: Callable[[], bool]) -> dict[str, Any]:
         """Takes the remaining steps; validates, records and saves between them."""
         run, progress = self.config.run, self.progress
-        self.listener.started(progress.step, run.steps)
+        self.listener.started(progress.step, run.steps, self._describe_data())
         numbers = Numbers(progress.step, run.steps, run.batch, self.group.rank, self.group.world)
         pairs = batches(Stream.of(self.train_source, self.config), numbers, self.config.data.workers)
         while progress.step < run.steps and not 0 < run.patience <= progress.worse:
@@ -150,6 +148,17 @@ class Run:
             if step.stop:
                 raise KeyboardInterrupt
         return self._finish()
+
+    def _describe_data(self) -> str:
+        """The data in one line; a stand-in says so, and how to get what it stands in for."""
+        counts = f"{self.epoch} pairs, {self.held_out.count} held out"
+        if self.train_source.name == self.config.data.name:
+            return f"training on {self.label}: {counts}"
+        missing = self.config.data.name
+        return (
+            f"training on {self.train_source.name}, a stand-in for {missing}, which is not here: {counts}; "
+            f"to get {missing}: {info(missing).source}"
+        )
 
     def _step(self, batch: Batch, stop: bool) -> Step:
         """Takes one step, or leaves it out where loss or gradient is not finite."""
@@ -224,7 +233,17 @@ class Run:
         if data is None:
             return Progress()
         checkpoint.check_same_run(checkpoint.config_of(data), to_mapping(self.config), self.out)
+        self._check_same_data()
         return checkpoint.unpack(data, self.trainer.parts)
+
+    def _check_same_data(self) -> None:
+        """Refuses to go on with the data itself what was begun with its stand-in, and the reverse."""
+        begun = read_split(self.out).data or self.label
+        if STAND_IN in begun + self.label and begun != self.label:
+            raise InputError(
+                f"{self.out}: was begun on {begun}, and {self.label} is what is here now; choose another "
+                "--output for a new run"
+            )
 
     def _finish(self) -> dict[str, Any]:
         progress = self.progress

@@ -106,6 +106,28 @@ def test_same_origin(origin, host, bound_to, allowed):
     assert is_same_origin(origin, host, bound_to) is allowed
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\xc1 nothing that is packed",
+        "text",
+        msgspec.msgpack.encode([1, 2]),
+        msgspec.msgpack.encode({"type": "NoSuchMessage"}),
+        msgspec.msgpack.encode({"type": "ViewerCameraMessage", "wxyz": 3}),
+    ],
+)
+def test_a_message_that_cannot_be_read_is_one_line_and_others_go_on(viewer, message, capsys):
+    with visit(viewer, origin=viewer.url) as line:
+        line.send(message)
+        list(received(line))  # until the connection is closed
+    said = capsys.readouterr().err.splitlines()
+    assert [text.partition(" (")[0] for text in said] == [
+        "bitr: closed a connection that sent what cannot be read"
+    ]
+    with visit(viewer, origin=viewer.url) as line:
+        assert any(b"piece0" in message for message in received(line))
+
+
 def test_a_port_in_use_gives_the_next_free_one():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -16,6 +16,7 @@ from jaxtyping import Float64
 
 from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, dataset, is_name
+from bitr.data.own import own_pairs
 from bitr.data.poses import nearest_pose
 from bitr.errors import InputError
 from bitr.model.checkpoint import find
@@ -126,6 +127,9 @@ class Gallery:
         name, seed = str(self.found["dataset"]), self.found["seed"] + sampling
         if not is_name(name) and not Path(name).exists():
             name = self._find_nearby(name)
+        if not is_name(name) and Path(name).exists():  # some may have been left out
+            ids = {score["id"] for score in self.row["samplings"][sampling]["scores"]}
+            return own_pairs(Path(name), self.found["split"], lambda pair: pair.id in ids)
         return dataset(name, self.found["split"], self.root, seed)
 
     def _find_nearby(self, name: str) -> str:

@@ -168,16 +168,16 @@ def _render(macro: str, **values: Any) -> str:
 def render_answer(answer: Answer, number: int) -> str:
     """Render the facts of an answer; ``number`` counts the answers of the page."""
     assembly, session = answer.assembly, answer.session
-    rmse = assembly.inlier_rmse
+    rmse = None if assembly.inlier_rmse is None else assembly.inlier_rmse / answer.solved.scale
     rotation = torch.from_numpy(answer.pose_of_files[:3, :3])
-    seconds = assembly.seconds
+    seconds, unit = assembly.seconds, " in the unit of the files"
     law = "measured once the pieces rest" if answer.is_carried else f"{answer.law_error:.1e}"
     rows = [
         ("confidence", f"{assembly.confidence:.0%}", ""),
         ("method", assembly.method, ""),
         ("law error", law, LAW),
         ("turned by", f"{float(rotation_angle(rotation)) * 180 / torch.pi:.1f}°, from file to file", ""),
-        ("fitness", f"{assembly.fitness:.3f}" + ("" if rmse is None else f", rmse {rmse:.3g}"), ""),
+        ("fitness", f"{assembly.fitness:.3f}" + ("" if rmse is None else f", rmse {rmse:.3g}{unit}"), ""),
         ("time", (f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s") + " an answer", ""),
     ]
     for role, index in zip(("source", "reference"), session.order, strict=True):

@@ -31,8 +31,8 @@ MOST_DRAWN = 200_000
 """Most points of a cloud that are sent to a browser."""
 FAINT = 0.6
 """Fading of the points that the engine does not choose from, from 0 to 1."""
-DOTS = {"full": 0.16, "dense": 0.24}
-"""Diameters, in distances between neighbours."""
+DOTS = {"full": 0.16, "dense": 0.24, "keys": 0.45}
+"""Diameters, in distances between neighbours; for key points, between neighbours of a thousand points."""
 SAME = 1e-5
 """By the laws key points move with their pieces; they are sent where they differ by more, as drawn."""
 
@@ -270,7 +270,7 @@ class Scenery:
         ):
             about_middle = session.scale * (points - piece.middle) / layout.unit
             add(name, about_middle, shade, DOTS[name] * spacing * np.sqrt(1000 / len(points)), visible)
-        return add("keys", np.zeros((1, 3)), parse_color(KEY_COLORS[role]), spacing)
+        return add("keys", np.zeros((1, 3)), parse_color(KEY_COLORS[role]), DOTS["keys"] * spacing)
 
     def _own_keypoints(self, answer: Answer) -> tuple[Points, Points]:
         """Key points of both sides about the middles of the pieces, not turned, as they are drawn."""

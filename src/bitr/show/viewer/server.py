@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import ipaddress
@@ -24,6 +25,8 @@ from bitr.show.viewer.page import Page, Worker
 from bitr.show.viewer.panel import MOST_BYTES, refuse_size
 
 LOCAL = "127.0.0.1"
+CONNECTIONS = "websockets.server"
+"""Logger of the library that receives messages."""
 PORTS = 1000
 """Number of ports that are tried, from the one that was asked for."""
 
@@ -94,6 +97,9 @@ class Server(viser.ViserServer):
     def __init__(self, host: str, port: int) -> None:
         with redirect_stdout(io.StringIO()):  # viser prints a box with the address
             super().__init__(host=host, port=free_port(host, port), label="bitr", verbose=False)
+        self._one_line = OneLine()
+        logging.getLogger(CONNECTIONS).addFilter(self._one_line)
+        self._event_loop.call_soon_threadsafe(self._event_loop.set_exception_handler, tell_failure)
         self.gui.configure_theme(show_logo=False, show_share_button=False, control_width="medium")
         self.gui.main_panel.dock_right()
 
@@ -104,6 +110,26 @@ class Server(viser.ViserServer):
     def stop(self) -> None:
         with redirect_stdout(io.StringIO()):  # viser says that it has stopped
             super().stop()
+        logging.getLogger(CONNECTIONS).removeFilter(self._one_line)
+
+
+class OneLine(logging.Filter):
+    """Makes one line of the traceback of a connection: whoever sends what cannot be read is disconnected."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info:
+            log.debug("a connection failed", exc_info=record.exc_info)
+            error = record.exc_info[0]
+            record.msg = "bitr: closed a connection that sent what cannot be read (%s)"
+            record.args, record.exc_info = (error.__name__ if error else "no reason",), None
+        return True
+
+
+def tell_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell in one line that a message could not be used; the page goes on."""
+    error = context.get("exception")
+    log.debug("a message could not be used", exc_info=error)
+    log.warning("a message of a page could not be used (%s)", type(error).__name__ if error else context)
 
 
 def free_port(host: str, port: int) -> int:
