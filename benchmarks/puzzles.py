@@ -1,7 +1,7 @@
-"""Puzzles of many pieces: ``python -m benchmarks.puzzles cut-5 --count 10 --work FOLDER`` prints table rows.
+"""Puzzles of many pieces: ``python -m benchmarks.puzzles cut-5 --count 10 --work FOLDER`` prints a table.
 
-Rows of pairs stay in the folder, so that a study that was stopped continues, and a change of what is done with
-the pairs is measured without comparing them again.
+Rows of pairs stay in the folder: a study that was stopped continues, and a change of what is done with the
+pairs is measured without comparing them again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ KITCHEN = "7-scenes-redkitchen"
 TIMED = 5000
 """Points of a piece of the study of time."""
 HEAD = (
-    "| on | puzzles | pieces right | right beside the largest | puzzles solved | mean pairwise error | median | "
-    "foreign kept out | seconds a puzzle |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| on | puzzles | pieces right | right beside the largest | puzzles solved | mean pairwise error | "
+    "median | foreign kept out | seconds a puzzle |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
 

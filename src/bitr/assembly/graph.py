@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from scipy.special import logit
 
 from bitr.assembly.align import (
     NO_MOTION,
@@ -43,14 +44,14 @@ from bitr.data.transforms import take
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points, farthest_points
 
-OTHERS = 3e4
-"""Ways to lay two parts together that a right hypothesis is told from. Wrong ones of three pairs agree by
-chance once in 500,000 times, but they are not independent."""
+OTHERS = 1e3
+"""Ways to lay two parts together that a right hypothesis is told from. Wrong hypotheses of three pairs agree
+once in 500,000 times, but not independently: parts of a ball fit each other everywhere on it."""
 TURN, SHIFT = np.radians(10), 0.13
 """Standard deviations of a right hypothesis: angle, and shift over the size of the two parts."""
 AGREES = 0.05
 """Closeness from which on a hypothesis agrees with a pose; less counts as nothing."""
-AMONG = 0.5
+AMONG = 0.4
 """Chance that one of the other hypotheses is right where the best is wrong; one half of it goes by their
 weights, the other is the same for all."""
 SUREST = 0.98
@@ -63,7 +64,7 @@ CROSSING, COVERING = 0.01, 0.12
 """Shares of two parts that may cross, and that may cover each other, without being a collision."""
 COLLISION = 60.0
 """Loss for each share of the parts that collides beyond that."""
-MEETING, CONTACT = 6.0, 12.0
+MEETING, CONTACT = 2.0, 4.0
 """Gains for a border of a part that meets others, and for a surface of a solid that lies against others."""
 NEAR, FACING = 1.5, 0.7
 """Spacings within which borders and breaks are in contact, and the cosine between opposite normals there."""
@@ -97,7 +98,8 @@ class Part:
         different = len(np.unique(cloud.points, axis=0))
         if different < MIN_POINTS:
             raise InputError(
-                f"{geometry.name}: only {different} points are at different places, expected at least {MIN_POINTS}"
+                f"{geometry.name}: only {different} of {len(geometry.points)} points are at different "
+                f"places, expected at least {MIN_POINTS}"
             )
         return cls(geometry, places, cloud)
 
@@ -279,6 +281,8 @@ class Group:
     places: Mapping[int, Matrix]
     score: float = 0.0
     """Log of the odds that they are placed right, against all apart."""
+    gain: float = 0.0
+    """The last one's share of the score: log of the odds that it is placed right, given the others."""
 
     @property
     def root(self) -> int:
@@ -286,18 +290,21 @@ class Group:
         return min(self.places)
 
 
-def find_groups(graph: Graph) -> list[Group]:
-    """The group that the hypotheses speak for most, then the same of the parts that are left."""
+def find_groups(graph: Graph, least: float) -> list[Group]:
+    """The group that the hypotheses speak for most, then the same of the parts that are left.
+
+    Each part joins with a chance of at least ``least``.
+    """
     free, found = set(range(len(graph.parts))), list[Group]()
-    while (group := _best_group(graph, free)) is not None:
+    while (group := _best_group(graph, free, least)) is not None:
         found.append(group)
         free -= set(group.places)
     return sorted(found, key=lambda group: group.root)
 
 
-def _best_group(graph: Graph, free: set[int]) -> Group | None:
+def _best_group(graph: Graph, free: set[int], least: float) -> Group | None:
     """Grow groups from all hypotheses of all pairs at once, keeping the best of each number of parts."""
-    best = Group({})
+    best, needed = Group({}), float(logit(least))
     groups = [Group({i: np.eye(4)}) for i in sorted(free)]
     while groups:
         grown = [
@@ -306,7 +313,8 @@ def _best_group(graph: Graph, free: set[int]) -> Group | None:
             for k in sorted(free - set(group.places))
             for each in _with(graph, group, k)
         ]
-        groups = _different([_fitted(graph, group) for group in _different(grown, 2 * STATES)], STATES)
+        fitted = (_fitted(graph, group) for group in _different(grown, 2 * STATES))
+        groups = _different([group for group in fitted if group.gain > needed], STATES)
         best = max([best, *groups[:1]], key=lambda group: group.score)
     return best if best.places else None
 
@@ -315,17 +323,18 @@ def _with(graph: Graph, group: Group, k: int) -> list[Group]:
     """The group with one part more, at its likeliest places."""
     if len(group.places) == 1 and k < group.root:
         return []  # the same two the other way round
-    return [
-        Group({**group.places, k: pose}, group.score + support - np.log(OTHERS))
-        for pose, support in placements(graph, group.places, k)
-    ]
+    found = []
+    for pose, support in placements(graph, group.places, k):
+        gain = support - float(np.log(OTHERS))
+        found.append(Group({**group.places, k: pose}, group.score + gain, gain))
+    return found
 
 
 def _fitted(graph: Graph, group: Group) -> Group:
     """The group with what the fit of its last part adds."""
     *others, last = group.places
-    gain = graph.fit({k: group.places[k] for k in others}, last, group.places[last])
-    return replace(group, score=group.score + gain)
+    fit = graph.fit({k: group.places[k] for k in others}, last, group.places[last])
+    return replace(group, score=group.score + fit, gain=group.gain + fit)
 
 
 def placements(graph: Graph, places: Mapping[int, Matrix], k: int) -> list[tuple[Matrix, float]]:

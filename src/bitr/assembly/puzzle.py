@@ -49,6 +49,8 @@ HYPOTHESES = 12
 QUICK = ("seam", "mate", "model")
 """Kinds of joint of the first look. Common surfaces take most of the time; they are sought where the first
 look leaves pieces over."""
+LOOKS = ((False, 0.9), (True, 0.9), (True, 0.5))
+"""Looks one after the other, each until it finds nothing more: is it full, and least chance of a part."""
 ALL_PAIRS = 11
 """Most parts of which all pairs are compared; of more, each part with its ``PARTNERS`` best."""
 PARTNERS = 6
@@ -62,7 +64,7 @@ log = logging.getLogger("bitr")
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Two pieces of a group that a hypothesis joins; ``first_from_second`` takes the second onto the first."""
+    """Two pieces of a group that a hypothesis joins; the motion takes the second onto the first."""
 
     first: int
     second: int
@@ -154,16 +156,15 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
     unit = sized[0].size
     if not unit > 0:
         raise InputError(f"{pieces[0].name}: all points are at one place, expected a shape")
-    parts, told, is_full = sized, Told(sized), len(pieces) == 2
-    while True:
-        pairs = choose_pairs(parts, unit, is_full)
-        graph = Graph.of(parts, unit, workshop.compare(parts, pairs, is_full))
-        found = [synchronised(graph, group) for group in find_groups(graph)]
-        told.add(graph, found)
-        parts = merge(parts, found, unit)
-        if len(parts) == 1 or (is_full and not found):
-            break
-        is_full = True
+    parts, told = sized, Told(sized)
+    for is_full, least in LOOKS if len(pieces) > 2 else LOOKS[-1:]:
+        found = None
+        while len(parts) > 1 and found != []:
+            pairs = choose_pairs(parts, unit, is_full)
+            graph = Graph.of(parts, unit, workshop.compare(parts, pairs, is_full))
+            found = [synchronised(graph, group) for group in find_groups(graph, least)]
+            told.add(graph, found)
+            parts = merge(parts, found, unit)
     answer = told.answer(parts, graph, unit)
     return replace(answer, model=workshop.model, seconds=time.perf_counter() - start)
 
@@ -368,7 +369,7 @@ class Workshop:
         return Network.of(self.model)
 
     def compare(self, parts: Sequence[Part], pairs: Sequence[Key], is_full: bool) -> dict[Key, Row]:
-        """The row of each pair; the smaller part is the source. Pairs that were compared before are not again."""
+        """The row of each pair, whose source is the smaller part; none is compared twice."""
         files = [self._store(part.geometry) for part in parts]
         todo = [key for key in pairs if (files[key[0]], files[key[1]], is_full) not in self.known]
         jobs = [Pair(f"{i}-{j}", files[j], files[i]) for i, j in todo]

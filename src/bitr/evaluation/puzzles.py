@@ -46,7 +46,7 @@ class PuzzleScore:
 
 
 def score_puzzle(case: PuzzleCase, found: Puzzle) -> PuzzleScore:
-    """Compare poses of all pairs: right is one within 15° and 0.1 of the radius of the whole, as for pairs."""
+    """Compare all pairs of pieces; right is a pose within 15° and 0.1 of the radius of the whole."""
     clouds = [as_points(piece, MESH_POINTS, seed=0).points for piece in case.pieces]
     own = [k for k, number in enumerate(case.objects) if number == 0]
     placed = [clouds[k] @ case.whole_from_piece[k][:3, :3].T + case.whole_from_piece[k][:3, 3] for k in own]
