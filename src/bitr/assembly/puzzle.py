@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -234,7 +234,7 @@ class Told:
         self.rank = {number: place for place, number in enumerate(self.pieces)}
         self.confidence = dict.fromkeys(self.pieces, 0.0)
         self.joints: dict[Key, tuple[float, float, str]] = {}
-        self.rows: dict[Key, Row] = {}
+        self.rows: dict[Key, Mapping[str, Any]] = {}
 
     def add(self, graph: Graph, groups: Sequence[Group]) -> None:
         """Note the groups of one look."""

@@ -132,8 +132,8 @@ def _workshop_folder(output: Path | None, *, force: bool) -> Iterator[Path]:
     It is removed when all is done, and stays when the work is stopped.
     """
     if output is None:
-        with tempfile.TemporaryDirectory(prefix="bitr-puzzle-") as folder:
-            yield Path(folder)
+        with tempfile.TemporaryDirectory(prefix="bitr-puzzle-") as temporary:
+            yield Path(temporary)
         return
     folder = output.with_name(output.name + ".pairs")
     if force and folder.is_dir():
@@ -142,7 +142,7 @@ def _workshop_folder(output: Path | None, *, force: bool) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
-    yield Path(folder)
+    yield folder
     shutil.rmtree(folder)
 
 

@@ -41,8 +41,10 @@ APART = 0.9
 """How far the pieces of the picture's first panel stand from their places, in distances from the middle."""
 WIDTH, HEIGHT, TITLE, LEGEND = 9.0, 4.4, 0.35, 0.3
 """In inches: the picture, its panels, and the lines above and below."""
-GRAPH, NODE = 150.0, 15.0
-"""Radii of the graph of joints and of a piece in it."""
+GRAPH = 150.0
+"""Radius of the graph of joints."""
+NUM_COLORS = 128
+"""Colours of a picture: the pieces' and their shades."""
 
 Row = tuple[str, str]
 
@@ -73,6 +75,8 @@ def write_puzzle_page(path: Path, pieces: Sequence[Geometry], puzzle: Puzzle, *,
 def write_puzzle_png(path: Path, pieces: Sequence[Geometry], puzzle: Puzzle, *, force: bool) -> None:
     """Write a picture of the pieces drawn apart and in their places."""
     figure, canvas = new_figure(DPI)
+    from PIL import Image  # comes with matplotlib
+
     standing, view = stand(pieces, puzzle)
     with whole_file(path, force=force) as temporary:
         figure.set_size_inches(WIDTH, HEIGHT + TITLE + LEGEND)
@@ -84,7 +88,9 @@ def write_puzzle_png(path: Path, pieces: Sequence[Geometry], puzzle: Puzzle, *, 
             figure.text(side / 2 + 0.25, 1 - 0.6 * TITLE / whole, title, ha="center", va="center", color=TEXT)
         words = _sentence(puzzle)
         figure.text(0.5, 0.5 * LEGEND / whole, words, ha="center", va="center", fontsize=9, color=TEXT)
-        canvas.print_png(temporary)
+        canvas.draw()
+        image = Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3])
+        image.quantize(NUM_COLORS, dither=Image.Dither.NONE).save(temporary, optimize=True)
 
 
 def _scatter(axes: Any, layers: Sequence[Layer], colors: Sequence[str]) -> None:
