@@ -94,7 +94,7 @@ def _row(name: str, scores: Sequence[PuzzleScore], seconds: Sequence[float]) -> 
     told = summarise(scores)
     kept = "–" if np.isnan(told["kept_out"]) else f"{told['kept_out']:.0%}"
     return (
-        f"| {name} | {told['puzzles']} | {told['pieces_right']:.0%} | {told['beside_largest']:.0%} | "
+        f"| {name} | {told['puzzles']:.0f} | {told['pieces_right']:.0%} | {told['beside_largest']:.0%} | "
         f"{told['solved']:.0%} | {told['pair_degrees']:.1f}° | {told['median_degrees']:.1f}° | {kept} | "
         f"{np.median(seconds):.0f} |"
     )

@@ -185,20 +185,22 @@ def test_merged_parts_hold_the_pieces_in_place(pieces):
     assert_allclose(back[np.lexsort(back.T)], together[np.lexsort(together.T)], atol=1e-8)
 
 
-def test_of_many_pieces_each_is_compared_with_its_likeliest_partners():
-    parts = sorted(
-        (Part.of(p, {k: np.eye(4)}) for k, p in enumerate(shell(12, 2, 1500))), key=lambda p: -p.size
-    )
+@pytest.mark.slow
+def test_of_many_pieces_each_is_compared_with_its_likeliest_partners(monkeypatch):
+    monkeypatch.setattr("bitr.assembly.puzzle.ALL_PAIRS", 4)
+    monkeypatch.setattr("bitr.assembly.puzzle.PARTNERS", 2)
+    parts = sorted((Part.of(p, {k: np.eye(4)}) for k, p in enumerate(shell(6))), key=lambda p: -p.size)
+    assert len(choose_pairs(parts[:4], parts[0].size, False)) == 6
     pairs = choose_pairs(parts, parts[0].size, False)
-    assert len(pairs) < 66
-    assert {k for pair in pairs for k in pair} == set(range(12))
+    assert 6 <= len(pairs) < 15
+    assert {k for pair in pairs for k in pair} == set(range(6))
     assert all(i < j for i, j in pairs)
 
 
 def test_one_piece_and_a_piece_without_a_shape_are_refused(tmp_path):
     with pytest.raises(InputError, match="got 1 pieces"):
         bitr.assemble_all([np.eye(5, 3)])
-    with pytest.raises(InputError, match="dot.npy.*expected at least"):
+    with pytest.raises(InputError, match=r"dot\.npy.*expected"):
         np.save(tmp_path / "dot.npy", np.ones((9, 3)))
         bitr.assemble_all([tmp_path / "dot.npy", np.random.default_rng(0).normal(size=(50, 3))])
 

@@ -177,12 +177,12 @@ class Edge:
     def support(self, poses: Motions) -> Numbers:
         r"""Log of how much likelier poses are after the hypotheses than before them.
 
-        :math:`\log(1 + M \sum_h w_h k(g, g_h) / (1 - \sum_h w_h))` for M other ways: 0 where no hypothesis is
-        near.
+        :math:`\log(1 + M \sum_h w_h k(g, g_h) / (1 - w_1))` for M other ways: 0 where no hypothesis is near,
+        and for the best of a single pair the log odds of its chance and log M.
         """
         if not len(self.poses):
             return np.zeros(len(poses))
-        return np.log1p(OTHERS * self.closeness(poses) @ self.chance / (1 - self.chance.sum()))
+        return np.log1p(OTHERS * self.closeness(poses) @ self.chance / (1 - self.chance[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +331,9 @@ def _with(graph: Graph, group: Group, k: int) -> list[Group]:
 
 
 def _fitted(graph: Graph, group: Group) -> Group:
-    """The group with what the fit of its last part adds."""
+    """The group with what the fit of its last part adds; of two parts the verifier has seen all of it."""
+    if len(graph.parts) == 2:
+        return group
     *others, last = group.places
     fit = graph.fit({k: group.places[k] for k in others}, last, group.places[last])
     return replace(group, score=group.score + fit, gain=group.gain + fit)
@@ -368,6 +370,9 @@ def is_same(a: Group, b: Group) -> bool:
 
 def certainty(graph: Graph, group: Group, k: int) -> float:
     """The chance that a part of a group is placed right, as the other parts see it."""
+    alone = [graph.edges[i, j].alone(h) for i, j, h in agreeing(graph, group.places) if k in (i, j)]
+    if len(graph.parts) == 2:
+        return max(alone)
     others = {i: place for i, place in group.places.items() if i != k}
     own = float(graph.support(others, k, group.places[k][None])[0])
     own += graph.fit(others, k, group.places[k])
@@ -377,9 +382,7 @@ def certainty(graph: Graph, group: Group, k: int) -> float:
         if not is_same(Group({**others, k: pose}), group)
     ]
     chance = float(1 / np.exp(np.array([own, np.log(OTHERS), *rivals]) - own).sum())
-    return max(
-        [chance, *(graph.edges[i, j].alone(h) for i, j, h in agreeing(graph, group.places) if k in (i, j))]
-    )
+    return max([chance, *alone])
 
 
 # synchronisation

@@ -49,7 +49,7 @@ HYPOTHESES = 12
 QUICK = ("seam", "mate", "model")
 """Kinds of joint of the first look. Common surfaces take most of the time; they are sought where the first
 look leaves pieces over."""
-LOOKS = ((False, 0.9), (True, 0.9), (True, 0.5))
+LOOKS = ((False, 0.9), (False, 0.7), (True, 0.9), (True, 0.5))
 """Looks one after the other, each until it finds nothing more: is it full, and least chance of a part."""
 ALL_PAIRS = 11
 """Most parts of which all pairs are compared; of more, each part with its ``PARTNERS`` best."""

@@ -86,7 +86,7 @@ def summarise(scores: Sequence[PuzzleScore]) -> dict[str, float]:
     pieces, foreign = sum(s.pieces for s in scores), sum(s.foreign for s in scores)
     degrees: Float64[np.ndarray, " n"] = np.array([s.pair_degrees for s in scores])
     return {
-        "puzzles": len(scores),
+        "puzzles": float(len(scores)),
         "pieces_right": sum(s.right for s in scores) / pieces,
         "beside_largest": sum(s.beside_largest for s in scores) / (pieces - len(scores)),
         "solved": sum(s.is_solved for s in scores) / len(scores),
