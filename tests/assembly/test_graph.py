@@ -155,8 +155,8 @@ def test_nothing_is_joined_without_belief():
 
 
 def test_parts_that_cross_are_not_joined():
-    """Two spheres laid into each other: the hypothesis alone would be believed."""
-    parts = [ball_part(0, 1.0), ball_part(1, 0.99)]
+    """Two of three spheres laid into each other: the hypothesis alone would be believed."""
+    parts = [ball_part(0, 1.0), ball_part(1, 0.99), ball_part(2, 0.98)]
     shift = np.eye(4)
     shift[:3, 3] = [0.5, 0.0, 0.0]
     graph = Graph.of(parts, 1.0, {(0, 1): row_of([shift], 0.9)})
