@@ -200,8 +200,8 @@ def test_of_many_pieces_each_is_compared_with_its_likeliest_partners(monkeypatch
 def test_one_piece_and_a_piece_without_a_shape_are_refused(tmp_path):
     with pytest.raises(InputError, match="got 1 pieces"):
         bitr.assemble_all([np.eye(5, 3)])
+    np.save(tmp_path / "dot.npy", np.ones((9, 3)))
     with pytest.raises(InputError, match=r"dot\.npy.*expected"):
-        np.save(tmp_path / "dot.npy", np.ones((9, 3)))
         bitr.assemble_all([tmp_path / "dot.npy", np.random.default_rng(0).normal(size=(50, 3))])
 
 
