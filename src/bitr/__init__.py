@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bitr.assembly.align import arun
     from bitr.assembly.assemble import Assembly, assemble
+    from bitr.assembly.puzzle import Puzzle, assemble_all
     from bitr.errors import InputError
     from bitr.groups import Cloud, Rigid
     from bitr.model import BITR, BITRConfig
@@ -19,9 +20,11 @@ __all__ = [
     "BITRConfig",
     "Cloud",
     "InputError",
+    "Puzzle",
     "Rigid",
     "arun",
     "assemble",
+    "assemble_all",
     "load",
     "save",
 ]
@@ -32,9 +35,11 @@ _HOMES = {
     "BITRConfig": "bitr.model",
     "Cloud": "bitr.groups",
     "InputError": "bitr.errors",
+    "Puzzle": "bitr.assembly.puzzle",
     "Rigid": "bitr.groups",
     "arun": "bitr.assembly.align",
     "assemble": "bitr.assembly.assemble",
+    "assemble_all": "bitr.assembly.puzzle",
     "load": "bitr.model.checkpoint",
     "save": "bitr.model.checkpoint",
 }

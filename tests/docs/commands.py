@@ -25,6 +25,7 @@ ONLY_PARSED = {
     "calibrate": "solves a thousand pairs",
     "data fetch": "downloads",
     "demo": "tests/cli/test_demo.py runs it",
+    "puzzle": "compares many pairs; tests/cli/test_puzzle.py runs it",
     "reproduce": "trains for minutes to hours",
     "view": "serves until it is stopped",
     "--ray": "starts a cluster",

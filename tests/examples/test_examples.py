@@ -1,5 +1,6 @@
 """The scripts that made what the package ships."""
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -48,6 +49,16 @@ def test_the_sherds_are_joined_by_their_breaks():
     assert found.method == "mate"
     assert rotation_error_deg(found.transformation, truth) < 2
     assert np.linalg.norm(found.transformation[:3, 3] - truth[:3, 3]) < 12  # a tenth of the radius
+
+
+def test_the_demo_puzzle_is_what_its_script_makes(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["make_demo_puzzle.py", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "make_demo_puzzle.py"), run_name="__main__")
+    for number in range(1, 6):
+        name = f"puzzle-{number}.ply"
+        assert abs(read(tmp_path / name).points - read(ASSETS / name).points).max() < 1e-6
+    made, kept = (json.loads((folder / "puzzle-poses.json").read_text()) for folder in (tmp_path, ASSETS))
+    assert abs(np.array(made) - np.array(kept)).max() < 1e-9
 
 
 def test_the_training_script_trains_and_saves(training, tmp_path):

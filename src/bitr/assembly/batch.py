@@ -12,9 +12,11 @@ import hashlib
 import io
 import json
 import logging
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
@@ -22,6 +24,8 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import torch
 
 from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
@@ -366,11 +370,49 @@ def _check_settings(table: Path, settings: Mapping[str, Any]) -> None:
         )
 
 
-def solve_on_ray(model: str, settings: Settings, workers: int | None = None) -> Solver:
+def solve_on_cores(
+    model: str, settings: Settings, workers: int, joints: tuple[str, ...] | None = None
+) -> Solver:
+    """Make a solver with processes of this machine, each with its own model and one thread.
+
+    ``joints`` limits the kinds of joint that are tried; None: those that the weights are for.
+    """
+
+    def solve(pairs: Sequence[Pair]) -> Iterator[Row]:
+        spawn = multiprocessing.get_context("spawn")
+        given = (model, model, settings, joints)
+        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_start, initargs=given)
+        try:
+            for done in as_completed([pool.submit(_solve_in_process, pair) for pair in pairs]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    return solve
+
+
+_worker: Worker | None = None
+"""The worker of this process, where it is one of ``solve_on_cores``."""
+
+
+def _start(path: str, name: str, settings: Settings, joints: tuple[str, ...] | None) -> None:
+    global _worker
+    torch.set_num_threads(1)
+    _worker = Worker(path, name, settings, joints)
+
+
+def _solve_in_process(pair: Pair) -> Row:
+    assert _worker is not None  # _start
+    return solve_pair(pair, _worker.network, _worker.settings)
+
+
+def solve_on_ray(
+    model: str, settings: Settings, workers: int | None = None, joints: tuple[str, ...] | None = None
+) -> Solver:
     """Make a solver on the cluster at RAY_ADDRESS or, without one, on this machine.
 
     Each worker loads the model once. Clouds, and weights given by a path, must be on all machines of the
-    cluster under the same absolute path.
+    cluster under the same absolute path. ``joints`` is that of ``solve_on_cores``.
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
@@ -390,7 +432,7 @@ def solve_on_ray(model: str, settings: Settings, workers: int | None = None) -> 
             blocks = min(len(items), max(BLOCKS, len(items) // PER_BLOCK))
             rows = ray.data.from_items(items, override_num_blocks=blocks).map(
                 Worker,
-                fn_constructor_args=(path, model, settings),
+                fn_constructor_args=(path, model, settings, joints),
                 concurrency=max(1, min(most, len(items))),
                 num_cpus=1,
             )
@@ -403,8 +445,12 @@ def solve_on_ray(model: str, settings: Settings, workers: int | None = None) -> 
 class Worker:
     """A process of the cluster, with its own model; pairs and rows travel as JSON."""
 
-    def __init__(self, path: str, name: str, settings: Settings) -> None:
-        self.network, self.settings = replace(Network.of(path), name=name), settings
+    def __init__(
+        self, path: str, name: str, settings: Settings, joints: tuple[str, ...] | None = None
+    ) -> None:
+        network = replace(Network.of(path), name=name)
+        self.network = network if joints is None else replace(network, joints=joints)
+        self.settings = settings
 
     def __call__(self, item: dict[str, Any]) -> dict[str, str]:
         row = solve_pair(Pair(**json.loads(item["pair"])), self.network, self.settings)

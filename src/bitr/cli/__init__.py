@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from bitr import __version__
-from bitr.cli import assemble, bench, calibrate, certify, data, demo, evaluate, reproduce, train, view
+from bitr.cli import assemble, bench, calibrate, certify, data, demo, evaluate, puzzle, reproduce, train, view
 from bitr.cli.console import say
 from bitr.errors import InputError, NoSpaceError
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for _module in (assemble, calibrate, certify, evaluate, reproduce, train, view, demo, bench):
+for _module in (assemble, puzzle, calibrate, certify, evaluate, reproduce, train, view, demo, bench):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name, epilog=f"example: {_module.EXAMPLE}")(_module.run)
 app.add_typer(data.app, name="data")

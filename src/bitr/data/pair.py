@@ -1,4 +1,4 @@
-"""A pair to assemble with its answer, and lazy sequences of pairs."""
+"""A pair or a puzzle to assemble with its answer, and lazy sequences of pairs."""
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ class AssemblyPair:
 
     def __post_init__(self) -> None:
         check_rigid(self.ref_from_src, f"{self.id}: ref_from_src", 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class PuzzleCase:
+    """Pieces in any place, and where they belong."""
+
+    pieces: tuple[Geometry, ...]
+    whole_from_piece: Float64[np.ndarray, "n 4 4"]
+    """The motion that takes each piece to its place in its object."""
+    objects: tuple[int, ...]
+    """Number of the object that each piece is of; 0 is the one that the puzzle is about."""
+    id: str
+    unit: str = ""
+    """Unit of length: "m" for metres, empty for shapes of size 1."""
 
 
 @dataclass(frozen=True, eq=False)

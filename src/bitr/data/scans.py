@@ -12,8 +12,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from bitr.data import scan_formats as formats
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import inverse
+from bitr.data.pair import AssemblyPair, Pairs, PuzzleCase, seeded_generator
+from bitr.data.poses import inverse, random_pose
 from bitr.data.registry import DatasetInfo
 from bitr.data.scan_formats import Scan
 from bitr.data.storage import SPLITS, find_below, frozen_splits, split_of
@@ -145,6 +145,22 @@ def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
 def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
     pairs = _low_pairs(split, root)
     return Pairs("indoor:low", split, seed, _Move(pairs, INDOOR_GRID, INDOOR_SHIFT), range(len(pairs)))
+
+
+def room_puzzle(root: Path | None, place: str, first: int, count: int, seed: int = 0) -> PuzzleCase:
+    """Consecutive fragments of a room of the test split, each moved at random."""
+    scans = {scan.number: scan for scan in indoor_scenes(root, "test").get(place, ())}
+    numbers = range(first, first + count)
+    if not set(numbers) <= set(scans):
+        raise InputError(f"{place}: has {len(scans)} fragments here, expected {first} to {first + count - 1}")
+    rng = seeded_generator("indoor:many", place, seed, first)
+    motions = [random_pose(rng, INDOOR_SHIFT) for _ in numbers]
+    pieces = [
+        replace(sample_grid(scans[n].load(), INDOOR_GRID).moved(motion), name=f"fragment-{n}")
+        for n, motion in zip(numbers, motions, strict=True)
+    ]
+    world = [scans[n].world_from_scan @ inverse(motion) for n, motion in zip(numbers, motions, strict=True)]
+    return PuzzleCase(tuple(pieces), np.stack(world), (0,) * count, f"{place}/{first}-{numbers[-1]}", "m")
 
 
 # outdoors: scan i onto scan i+2, from ASL's and KITTI's laser scanners

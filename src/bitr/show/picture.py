@@ -48,7 +48,7 @@ class Layer:
 
 def write_png(path: Path, scene: Scene, *, force: bool) -> None:
     """Write the picture; without ``force`` an existing file is refused, and no partial file is ever left."""
-    figure, canvas = _new_figure(DPI)
+    figure, canvas = new_figure(DPI)
     with whole_file(path, force=force) as temporary:
         _draw_pair(figure, set_stage(scene))
         canvas.print_png(temporary)
@@ -56,7 +56,7 @@ def write_png(path: Path, scene: Scene, *, force: bool) -> None:
 
 def write_sheet(path: Path, pairs: Sequence[AssemblyPair], title: str, *, force: bool) -> None:
     """Write one picture of all pairs, each apart (red, blue) and assembled (yellow, blue)."""
-    figure, canvas = _new_figure(SHEET_DPI)
+    figure, canvas = new_figure(SHEET_DPI)
     from PIL import Image  # comes with matplotlib
 
     with whole_file(path, force=force) as temporary:
@@ -66,7 +66,7 @@ def write_sheet(path: Path, pairs: Sequence[AssemblyPair], title: str, *, force:
         picture.quantize(NUM_COLORS, dither=Image.Dither.NONE).save(temporary, optimize=True)
 
 
-def _new_figure(dpi: int) -> tuple[Any, Any]:
+def new_figure(dpi: int) -> tuple[Any, Any]:
     """Return a figure and its canvas, without pyplot, whose state the caller's own figures share."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

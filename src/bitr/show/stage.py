@@ -104,8 +104,8 @@ def set_stage(scene: Scene, most: int = MOST_SHOWN) -> Stage:
 
     Coordinates are of the size of the pieces, wherever the files put them.
     """
-    source = _choose_points(scene.source, scene.source_keypoints, most)
-    reference = _choose_points(scene.reference, scene.reference_keypoints, most)
+    source = choose_points(scene.source, scene.source_keypoints, most)
+    reference = choose_points(scene.reference, scene.reference_keypoints, most)
     rotation, translation = scene.transformation[:3, :3], scene.transformation[:3, 3]
     after = rotation @ source.center + translation - reference.center
     before, notes = source.center - reference.center, []
@@ -121,7 +121,7 @@ def set_stage(scene: Scene, most: int = MOST_SHOWN) -> Stage:
         for name, piece in (("source", source), ("reference", reference))
         if len(piece.points) < piece.total
     ]
-    view = _choose_view(source.points @ rotation.T + after, reference.points)
+    view = choose_view(source.points @ rotation.T + after, reference.points)
     return Stage(source, reference, rotation, before, after, view, is_closer, tuple(notes))
 
 
@@ -130,9 +130,10 @@ def quaternion_wxyz(rotation: Matrix) -> Float64[np.ndarray, " 4"]:
     return np.roll(Rotation.from_matrix(rotation).as_quat(canonical=True), 1)
 
 
-def _choose_points(
+def choose_points(
     points: Float64[np.ndarray, "n 3"], keypoints: Float64[np.ndarray, "l 3"] | None, most: int
 ) -> Shown:
+    """At most ``most`` points of a cloud about the centre of their box, with normals for shading."""
     total = len(points)
     if total > most:
         points = points[np.arange(most) * total // most]
@@ -144,7 +145,7 @@ def _choose_points(
     return Shown(center, points, normals, keypoints, spacing_of(points), total)
 
 
-def _choose_view(source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]) -> Matrix:
+def choose_view(source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]) -> Matrix:
     """Axes of a view of the broad side of the assembled pair, in which neither piece hides the other.
 
     Before the tilt, the smallest principal axis points to the viewer and the largest to the right, where the

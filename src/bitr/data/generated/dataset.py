@@ -352,6 +352,8 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
             present=lambda root: bool(find_below(root, *MESH_FILES)),
             open=_open_meshes,
         )
+    if option == "many":
+        raise InputError("shapes:many: has puzzles, not pairs; open it by bitr.data.generated.puzzles(split)")
     if option not in MIXES:
         raise InputError(f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
     config, words = MIXES[option]

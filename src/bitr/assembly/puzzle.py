@@ -1,0 +1,399 @@
+"""Many pieces: which of them belong together, and where. Compare, choose what agrees, merge, look again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.spatial import cKDTree
+
+from bitr.assembly.align import Matrix, Motions, Points, moved
+from bitr.assembly.assemble import UNLIKE, Settings
+from bitr.assembly.batch import Pair, Row, run_batch, solve_on_cores, solve_on_ray
+from bitr.assembly.graph import (
+    Graph,
+    Group,
+    Key,
+    Part,
+    agreeing,
+    certainty,
+    find_groups,
+    frame_of,
+    placements,
+    synchronised,
+)
+from bitr.assembly.match import correspond, match_motions
+from bitr.assembly.network import Network
+from bitr.assembly.sample import DENSE
+from bitr.assembly.seam import seam_motions
+from bitr.assembly.surface import Surface
+from bitr.data.poses import inverse
+from bitr.errors import InputError
+from bitr.io import Geometry, as_geometry, as_points, join, write
+
+FEWEST, MOST = 2, 50
+"""Number of pieces."""
+HYPOTHESES = 12
+"""Hypotheses of each pair."""
+QUICK = ("seam", "mate", "model")
+"""Kinds of joint of the first look. Common surfaces take most of the time; they are sought where the first
+look leaves pieces over."""
+LOOKS = ((False, 0.9), (False, 0.7), (True, 0.9), (True, 0.5))
+"""Looks one after the other, each until it finds nothing more: is it full, and least chance of a part."""
+ALL_PAIRS = 11
+"""Most parts of which all pairs are compared; of more, each part with its ``PARTNERS`` best."""
+PARTNERS = 6
+LOOKED = 500
+"""Points of a part by which partners are chosen."""
+AGREED = 8
+"""Motions that places of two surfaces agree on, by which partners are chosen."""
+
+log = logging.getLogger("bitr")
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Two pieces of a group that a hypothesis joins; the motion takes the second onto the first."""
+
+    first: int
+    second: int
+    first_from_second: Float64[np.ndarray, "4 4"]
+    confidence: float
+    """Chance that this relative pose is right, given all pieces."""
+    alone: float
+    """The same by the pair alone."""
+    method: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "first_from_second": self.first_from_second.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class Puzzle:
+    """The answer for many pieces; pieces are numbered in the order in which they were given."""
+
+    names: tuple[str, ...]
+    poses: Float64[np.ndarray, "n 4 4"]
+    """Takes each piece to its place in the frame of the largest piece of its group. The pose of a piece that
+    is left over is a guess."""
+    groups: tuple[tuple[int, ...], ...]
+    """Pieces that belong together, largest piece first; the group of the largest piece first."""
+    left_over: tuple[int, ...]
+    """Pieces whose best place stays below a confidence of 0.5."""
+    confidence: tuple[float, ...]
+    """Chance of each piece that its pose in its group, or the guess, is right."""
+    joints: tuple[Joint, ...]
+    """Pairs of pieces of a group that a hypothesis joins, the surest first."""
+    pairs: tuple[dict[str, Any], ...]
+    """All pairs that were compared: pieces (``first``, ``second``), status, confidence and method."""
+    seconds: float
+    model: str
+    warnings: tuple[str, ...]
+
+    @property
+    def largest(self) -> int:
+        """The piece in whose frame the first group stands: that of the largest root mean square radius."""
+        return self.groups[0][0] if self.groups else self.left_over[0]
+
+    def moved(self, pieces: Sequence[Geometry]) -> list[Geometry]:
+        """The pieces in their places; those of each group fit."""
+        return [piece.moved(pose) for piece, pose in zip(pieces, self.poses, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys and values of ``to_json``."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {
+            "poses": self.poses.tolist(),
+            "joints": [joint.to_dict() for joint in self.joints],
+            "pairs": list(self.pairs),
+            "largest": self.largest,
+        }
+
+    def to_json(self) -> str:
+        """One JSON object in one line, plain ASCII."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+
+def assemble_all(
+    pieces: Sequence[Any],
+    *,
+    model: str = "default",
+    points: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> Puzzle:
+    """Put many pieces together: groups that belong together, and the pose of each piece.
+
+    Pieces may be paths, arrays, tensors, Open3D or trimesh objects, as for ``assemble``. With ``workers``
+    above 1, pairs are compared in so many processes; a script must then have ``if __name__ == "__main__"``.
+
+    Moving a piece moves its pose, scaling all of them scales the answer, and their order does not matter.
+    """
+    given = [as_geometry(piece, f"piece {i}") for i, piece in enumerate(pieces)]
+    with tempfile.TemporaryDirectory(prefix="bitr-puzzle-") as folder:
+        return solve_puzzle(given, Workshop(Path(folder), model, points, seed, workers))
+
+
+def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
+    """The same for what has been read already: look at pairs, group, merge what is sure, and look again."""
+    start = time.perf_counter()
+    if not FEWEST <= len(pieces) <= MOST:
+        raise InputError(f"got {len(pieces)} pieces, expected {FEWEST} to {MOST}")
+    sized = sorted(
+        (Part.of(piece, {i: np.eye(4)}) for i, piece in enumerate(pieces)), key=lambda part: -part.size
+    )
+    unit = sized[0].size
+    if not unit > 0:
+        raise InputError(f"{pieces[0].name}: all points are at one place, expected a shape")
+    parts, told = sized, Told(sized)
+    for is_full, least in LOOKS if len(pieces) > 2 else LOOKS[-1:]:
+        found = None
+        while len(parts) > 1 and found != []:
+            pairs = choose_pairs(parts, unit, is_full)
+            graph = Graph.of(parts, unit, workshop.compare(parts, pairs, is_full))
+            found = [synchronised(graph, group) for group in find_groups(graph, least)]
+            told.add(graph, found)
+            parts = merge(parts, found, unit)
+    answer = told.answer(parts, graph, unit)
+    return replace(answer, model=workshop.model, seconds=time.perf_counter() - start)
+
+
+# merging
+
+
+def merge(parts: Sequence[Part], groups: Sequence[Group], unit: float) -> list[Part]:
+    """Each group as one part in the frame of its largest, and the parts that are in none; largest first."""
+    merged = []
+    for group in groups:
+        root = parts[group.root]
+        moves = {k: frame_of(root, parts[k], unit).outside(pose) for k, pose in group.places.items()}
+        moved_parts = [parts[k].geometry.moved(move) for k, move in moves.items()]
+        places = {n: move @ own for k, move in moves.items() for n, own in parts[k].places.items()}
+        whole = join(_alike(moved_parts), " + ".join(parts[k].geometry.name for k in moves))
+        merged.append(Part.of(whole, places))
+    free = set(range(len(parts))) - {k for group in groups for k in group.places}
+    return sorted([*merged, *(parts[k] for k in free)], key=lambda part: -part.size)
+
+
+def _alike(parts: Sequence[Geometry]) -> list[Geometry]:
+    """Meshes beside clouds as clouds, so that their join loses nothing."""
+    if len({part.faces is None for part in parts}) == 1:
+        return list(parts)
+    return [as_points(part, DENSE, seed=0) for part in parts]
+
+
+def choose_pairs(parts: Sequence[Part], unit: float, is_full: bool) -> list[Key]:
+    """All pairs or, of many parts, each part with those that a quick look finds most like partners.
+
+    The look lays borders, and places that look alike, of few points onto each other.
+    """
+    every = list(combinations(range(len(parts)), 2))
+    if len(parts) <= ALL_PAIRS:
+        return every
+    log.info("a quick look at %d pairs", len(every))
+    surfaces = [part.outline(unit, LOOKED)[0] for part in parts]
+    likeness = np.zeros((2, len(parts), len(parts)))
+    for i, j in every:
+        found = _likeness(surfaces[i], surfaces[j], is_full)
+        likeness[:, i, j] = likeness[:, j, i] = found
+    best = np.argsort(-likeness, axis=2, kind="stable")[:, :, :PARTNERS]
+    chosen = {(i, int(j)) for side in best for i, row in enumerate(side) for j in row if int(j) != i}
+    return [(i, j) for i, j in every if (i, j) in chosen or (j, i) in chosen]
+
+
+def _likeness(x: Surface, y: Surface, is_full: bool) -> tuple[float, float]:
+    """Share of the borders that meets at best, and number of places that agree on a motion."""
+    meeting = seam_motions(x, y, 1)[1]
+    border = float(meeting[0]) * (len(x.border) + len(y.border)) if len(meeting) else 0.0
+    if not is_full:
+        return border, border
+    found = correspond(x, y)
+    support = found.support(match_motions(found, AGREED))
+    return border, float(support.max()) if len(support) else 0.0
+
+
+# the answer
+
+
+class Told:
+    """What was found on the way: joints, how sure each piece is, and how the pairs compared."""
+
+    def __init__(self, pieces: Sequence[Part]) -> None:
+        self.pieces = {number: piece for piece in pieces for number in piece.places}
+        self.rank = {number: place for place, number in enumerate(self.pieces)}
+        self.confidence = dict.fromkeys(self.pieces, 0.0)
+        self.joints: dict[Key, tuple[float, float, str]] = {}
+        self.rows: dict[Key, Mapping[str, Any]] = {}
+
+    def add(self, graph: Graph, groups: Sequence[Group]) -> None:
+        """Note the groups of one look."""
+        for (i, j), edge in graph.edges.items():
+            if len(graph.parts[i].places) == len(graph.parts[j].places) == 1:
+                (a,), (b,) = graph.parts[i].places, graph.parts[j].places
+                self.rows[a, b] = edge.row
+        for group in groups:
+            sure = {k: certainty(graph, group, k) for k in group.places if k != group.root}
+            for k, chance in sure.items():
+                for number in graph.parts[k].places:
+                    self.confidence[number] = chance * (self.confidence[number] or 1.0)
+            root = graph.parts[group.root]
+            if len(root.places) == 1:
+                self.confidence[next(iter(root.places))] = max(sure.values())
+            for i, j, h in agreeing(graph, group.places):
+                alone, method = graph.edges[i, j].alone(h), graph.edges[i, j].methods[h]
+                chance = max(alone, min(sure.get(i, 1.0), sure.get(j, 1.0)))
+                self.joints[self._nearest(graph, group, i, j)] = chance, alone, method
+
+    def _nearest(self, graph: Graph, group: Group, i: int, j: int) -> Key:
+        """The two pieces of two parts of a group that come nearest to each other."""
+        pairs = [(a, b) for a in graph.parts[i].places for b in graph.parts[j].places]
+        if len(pairs) == 1:
+            return pairs[0]
+        first_from_second = frame_of(graph.parts[i], graph.parts[j], self.unit).outside(
+            inverse(group.places[i]) @ group.places[j]
+        )
+        clouds = [
+            {
+                n: moved(self.pieces[n].sample.points, move @ place)
+                for n, place in graph.parts[k].places.items()
+            }
+            for k, move in ((i, np.eye(4)), (j, first_from_second))
+        ]
+        return min(pairs, key=lambda pair: _gap(clouds[0][pair[0]], clouds[1][pair[1]]))
+
+    @property
+    def unit(self) -> float:
+        return next(iter(self.pieces.values())).size
+
+    def answer(self, parts: Sequence[Part], graph: Graph, unit: float) -> Puzzle:
+        """The poses of all pieces, each in the frame of the largest of its group; guesses for the rest."""
+        poses = np.tile(np.eye(4), (len(self.pieces), 1, 1))
+        confidence = dict(self.confidence)
+        groups = []
+        for part in parts:
+            members = sorted(part.places, key=self.rank.__getitem__)
+            for number in members:
+                poses[number] = inverse(part.places[members[0]]) @ part.places[number]
+            if len(members) > 1:
+                groups.append(tuple(members))
+        groups.sort(key=lambda members: self.rank[members[0]])
+        left_over = tuple(n for n in self.rank if not any(n in members for members in groups))
+        main = groups[0][0] if groups else left_over[0]
+        base = next(k for k, part in enumerate(parts) if main in part.places)
+        for k, part in enumerate(parts):
+            if len(part.places) == 1 and k != base:
+                (number,) = part.places
+                poses[number], confidence[number] = self._guess(graph, base, k, unit)
+                poses[number] = inverse(parts[base].places[main]) @ poses[number]
+        if not groups:
+            confidence[main] = max(confidence[n] for n in left_over if n != main)
+        return Puzzle(
+            names=tuple(self.pieces[n].geometry.name for n in range(len(poses))),
+            poses=poses,
+            groups=tuple(groups),
+            left_over=left_over,
+            confidence=tuple(confidence[n] for n in range(len(poses))),
+            joints=tuple(sorted(self._joints(poses), key=lambda joint: -joint.confidence)),
+            pairs=tuple(self._pairs()),
+            seconds=0.0,
+            model="",
+            warnings=tuple(self._warnings()),
+        )
+
+    def _guess(self, graph: Graph, base: int, k: int, unit: float) -> tuple[Matrix, float]:
+        """The likeliest place of a part that is left over beside the first group, and its chance."""
+        found = placements(graph, {base: np.eye(4)}, k)
+        if not found:
+            return np.eye(4), 0.0
+        group = Group({base: np.eye(4), k: found[0][0]})
+        pose = frame_of(graph.parts[base], graph.parts[k], unit).outside(found[0][0])
+        return pose, certainty(graph, group, k)
+
+    def _joints(self, poses: Motions) -> Iterator[Joint]:
+        for (a, b), (chance, alone, method) in self.joints.items():
+            yield Joint(a, b, inverse(poses[a]) @ poses[b], chance, alone, method)
+
+    def _pairs(self) -> Iterator[dict[str, Any]]:
+        for (a, b), row in self.rows.items():
+            told = {key: row[key] for key in ("status", "confidence", "method", "seconds")}
+            yield {"first": a, "second": b, **told}
+
+    def _warnings(self) -> Iterator[str]:
+        for number in range(len(self.pieces)):
+            geometry = self.pieces[number].geometry
+            yield from (f"{geometry.name}: {warning}" for warning in geometry.warnings)
+        sizes = [piece.size for piece in self.pieces.values()]
+        if max(sizes) > UNLIKE * min(sizes):
+            ratio = max(sizes) / min(sizes)
+            yield f"the pieces' sizes differ by a factor of {ratio:.0f}: are all files in the same unit?"
+        for (a, b), row in self.rows.items():
+            if row["status"] == "error":
+                names = self.pieces[a].geometry.name, self.pieces[b].geometry.name
+                yield f"{names[0]} and {names[1]}: not compared ({row['error']})"
+
+
+def _gap(a: Points, b: Points) -> float:
+    """Distance of the nearest points."""
+    return float(cKDTree(a).query(b)[0].min())
+
+
+# comparing pairs
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A folder where pairs are compared and their rows kept: a run that was stopped continues from there."""
+
+    folder: Path
+    model: str = "default"
+    points: int | None = None
+    seed: int = 0
+    workers: int = 1
+    ray: bool = False
+    on_row: Callable[[int, int], None] = lambda done, total: None
+    known: dict[tuple[str, str, bool], Row] = field(default_factory=dict)
+
+    @cached_property
+    def network(self) -> Network:
+        return Network.of(self.model)
+
+    def compare(self, parts: Sequence[Part], pairs: Sequence[Key], is_full: bool) -> dict[Key, Row]:
+        """The row of each pair, whose source is the smaller part; none is compared twice."""
+        files = [self._store(part.geometry) for part in parts]
+        todo = [key for key in pairs if (files[key[0]], files[key[1]], is_full) not in self.known]
+        jobs = [Pair(f"{i}-{j}", files[j], files[i]) for i, j in todo]
+        if jobs:
+            name = hashlib.sha256(json.dumps([is_full, *map(asdict, jobs)]).encode("ascii")).hexdigest()[:16]
+            table = self.folder / f"pairs-{name}.jsonl"
+            joints = self.network.joints if is_full else tuple(j for j in QUICK if j in self.network.joints)
+            settings = Settings("auto", HYPOTHESES, points=self.points, seed=self.seed)
+            network, solver = replace(self.network, joints=joints), None
+            if self.ray:
+                solver = solve_on_ray(self.model, settings, joints=joints)
+            elif min(self.workers, len(jobs) // 2) > 1:
+                solver = solve_on_cores(self.model, settings, min(self.workers, len(jobs) // 2), joints)
+            run_batch(jobs, network, settings, table, solver=solver, on_row=self.on_row)
+            rows = {row["id"]: row for row in map(json.loads, table.read_text("ascii").splitlines())}
+            for i, j in todo:
+                self.known[files[i], files[j], is_full] = rows[f"{i}-{j}"]
+        return {(i, j): self.known[files[i], files[j], is_full] for i, j in pairs}
+
+    def _store(self, geometry: Geometry) -> str:
+        """The file of a geometry, named by its content."""
+        arrays = (geometry.points, geometry.normals, geometry.colors, geometry.faces)
+        content = hashlib.sha256(b"|".join(b"" if a is None else a.tobytes() for a in arrays)).hexdigest()
+        path = self.folder.absolute() / f"{content[:16]}.npz"
+        if not path.exists():
+            write(path, geometry, force=True)
+        return str(path)

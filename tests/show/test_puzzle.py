@@ -1,0 +1,70 @@
+"""The page and the picture of a puzzle."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bitr.assembly.puzzle import Joint, Puzzle
+from bitr.io import Geometry
+from bitr.show.puzzle import render_puzzle, set_apart, write_puzzle_page, write_puzzle_png
+
+
+@pytest.fixture
+def pieces():
+    rng = np.random.default_rng(0)
+    return [Geometry(rng.normal(size=(60, 3)), name=f"piece <{k}>.ply") for k in range(4)]
+
+
+@pytest.fixture
+def puzzle(pieces):
+    poses = np.tile(np.eye(4), (4, 1, 1))
+    poses[1, :3, 3] = [3.0, 0.0, 0.0]
+    joints = (Joint(0, 1, poses[1], 0.97, 0.6, "seam"),)
+    names = tuple(piece.name for piece in pieces)
+    return Puzzle(
+        names, poses, ((0, 1),), (2, 3), (0.97, 0.97, 0.2, 0.1), joints, (), 1.5, "default", ("odd",)
+    )
+
+
+def test_the_page_names_pieces_joints_and_what_is_left_over_and_loads_nothing(pieces, puzzle):
+    page = render_puzzle(pieces, puzzle)
+    assert "piece &lt;2&gt;.ply, piece &lt;3&gt;.ply" in page
+    assert "<3>" not in page
+    assert page.count('data-pair="0,1"') == 2  # in the graph and in the table
+    assert page.count('class="copy"') == 4
+    assert not re.search(r"(src|href)=", page)
+    scene = json.loads(re.search(r'id="scene">(.*?)</script>', page, re.DOTALL)[1])
+    assert len(scene["pieces"]) == 4
+    assert len(scene["view"]) == 9
+    assert render_puzzle(pieces, puzzle) == page
+
+
+def test_the_script_finds_every_element_it_asks_for(pieces, puzzle):
+    page = render_puzzle(pieces, puzzle)
+    script = page.rpartition("<script>")[2]
+    for name in re.findall(r'\$\("([a-z-]+)"\)', script):
+        assert f'id="{name}"' in page, name
+
+
+def test_what_is_not_of_the_first_group_stands_beside_it(pieces, puzzle):
+    moves = set_apart(pieces, puzzle)
+    assert np.array_equal(moves[0], puzzle.poses[0])
+    assert np.array_equal(moves[1], puzzle.poses[1])
+    places = [piece.moved(move).points for piece, move in zip(pieces, moves, strict=True)]
+    group = np.concatenate(places[:2])
+    for k in (2, 3):
+        assert places[k][:, 0].min() > group[:, 0].max()
+    assert places[3][:, 0].min() > places[2][:, 0].max()
+
+
+def test_page_and_picture_are_written_whole(pieces, puzzle, tmp_path):
+    pytest.importorskip("matplotlib")
+    write_puzzle_page(tmp_path / "p.html", pieces, puzzle, force=False)
+    write_puzzle_png(tmp_path / "p.png", pieces, puzzle, force=False)
+    assert (tmp_path / "p.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.html", "p.png"]
