@@ -107,9 +107,9 @@ def test_the_options_of_two_pieces_are_those_of_the_command():
     text = text_of("docs/two-pieces.md")
     command = typer.main.get_command(app).commands["assemble"]
     options = {option for parameter in command.params for option in parameter.opts}
-    said = {option for row in table_rows(text) for option in re.findall(r"`(--?[a-z]+)", row[0])}
+    said = {option for row in table_rows(text) for option in re.findall(r"`(--?[a-z-]+)", row[0])}
     assert said <= options
-    elsewhere = set(re.findall(r"`(--[a-z]+)", text_of("docs/batches.md") + text))
+    elsewhere = set(re.findall(r"`(--[a-z-]+)", text_of("docs/batches.md") + text))
     for parameter in command.params:
         assert set(parameter.opts) & {*said, *elsewhere, "pieces"}, f"{parameter.opts}: on no page"
     assert all(f"`{method}`" in text for method in METHOD_NAMES)

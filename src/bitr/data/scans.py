@@ -151,8 +151,8 @@ def room_puzzle(root: Path | None, place: str, first: int, count: int, seed: int
     """Consecutive fragments of a room of the test split, each moved at random."""
     scans = {scan.number: scan for scan in indoor_scenes(root, "test").get(place, ())}
     numbers = range(first, first + count)
-    if not set(numbers) <= set(scans):
-        raise InputError(f"{place}: has {len(scans)} fragments here, expected {first} to {first + count - 1}")
+    wanted = f"{place}: has {len(scans)} fragments here, expected {first} to {first + count - 1}"
+    require(set(numbers) <= set(scans), wanted)
     rng = seeded_generator("indoor:many", place, seed, first)
     motions = [random_pose(rng, INDOOR_SHIFT) for _ in numbers]
     pieces = [
