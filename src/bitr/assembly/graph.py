@@ -331,11 +331,17 @@ def _with(graph: Graph, group: Group, k: int) -> list[Group]:
 
 
 def _fitted(graph: Graph, group: Group) -> Group:
-    """The group with what the fit of its last part adds; of two parts the verifier has seen all of it."""
+    """The group with what the fit of its last part adds.
+
+    Where one pair alone speaks for the part the verifier has seen their contact, and only collisions count;
+    in a graph of two parts it has seen those, too.
+    """
     if len(graph.parts) == 2:
         return group
     *others, last = group.places
     fit = graph.fit({k: group.places[k] for k in others}, last, group.places[last])
+    if sum(last in (i, j) for i, j, _ in agreeing(graph, group.places)) < 2:
+        fit = min(fit, 0.0)
     return replace(group, score=group.score + fit, gain=group.gain + fit)
 
 
