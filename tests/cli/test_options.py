@@ -45,7 +45,7 @@ def test_an_option_has_one_name_in_every_command_and_a_help(name, command):
 
 def test_a_budget_is_time_and_points_are_points():
     found = {(word, name) for name, c in commands() for p in c.params for word in p.opts if word in WORDS}
-    several = {("--points", f"bitr {name}") for name in ("assemble", "evaluate", "view")}
+    several = {("--points", f"bitr {name}") for name in ("assemble", "evaluate", "puzzle", "view")}
     assert found == {("--budget", "bitr reproduce"), *several}
 
 

@@ -185,7 +185,7 @@ def test_fragments_touch_in_their_place(real_data, name):
     """The surfaces of a break meet: some points of the source are as close to the reference as its own."""
     for i in (0, 5, 10):
         distances = gaps(dataset(name, "test", real_data)[i])
-        assert (distances < 0.02).sum() > 5
+        assert (distances < 0.02).sum() >= 5
         assert distances.max() > 0.05  # but most are elsewhere
 
 

@@ -210,8 +210,8 @@ def report_rows(
     settings. A ``given`` pose does not move with the pair, and one that may not turn freely moves with few
     motions of it: their laws are not tried.
     """
-    told = ", ".join(f"{name} {value}" for name, value in asdict(settings).items() if value is not None)
-    rows = [("settings", told)]
+    given_ones = (item for item in asdict(settings).items() if item[1] is not None and item[1] is not False)
+    rows = [("settings", ", ".join(f"{name} {value}" for name, value in given_ones))]
     if given or not settings.freedom.is_full:
         return rows
 

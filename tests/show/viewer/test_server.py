@@ -224,7 +224,7 @@ def test_a_button_has_one_upload_at_a_time(uploading):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["a.ply"], "got 1 files, expected SRC and REF"),
+        (["a.ply"], "got 1 file, expected SRC and REF"),
         (["a.ply", "b.ply", "c.ply"], "got 3 files"),
         (["nothing.ply", "nothing.ply"], "nothing.ply: no such file"),
         ([str(SOURCE), str(REFERENCE), "--results", "x"], "two files and --results"),
