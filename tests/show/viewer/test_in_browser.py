@@ -161,7 +161,7 @@ def test_key_points_are_seen_through_the_clouds(tab, page):
     """The yellow ones lie behind the points of both pieces; dark pixels are of key points alone."""
     pixels = pictured(tab, page)
     dark = colored(pixels, "yellow") & (pixels.max(-1) < 170)
-    assert dark.mean() > 0.0015
+    assert dark.mean() > 0.0006  # small ones: they do not dominate
 
 
 @pytest.mark.parametrize("index", [0, 1])
