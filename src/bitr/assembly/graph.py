@@ -207,7 +207,7 @@ class Graph:
         return self.edges[second, first].back if (second, first) in self.edges else NO_MOTION
 
     def support(self, places: Mapping[int, Matrix], k: int, poses: Motions) -> Numbers:
-        """What the placed parts say together of poses of part k."""
+        """Evidence of all placed parts together on poses of part k."""
         total = np.zeros(len(poses))
         for i, place in places.items():
             if (edge := self.edges.get((min(i, k), max(i, k)))) is not None:

@@ -227,7 +227,7 @@ def _likeness(x: Surface, y: Surface, is_full: bool) -> tuple[float, float]:
 
 
 class Told:
-    """What was found on the way: joints, how sure each piece is, and how the pairs compared."""
+    """Findings on the way: joints, how sure each piece is, and how the pairs compared."""
 
     def __init__(self, pieces: Sequence[Part]) -> None:
         self.pieces = {number: piece for piece in pieces for number in piece.places}

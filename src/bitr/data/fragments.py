@@ -19,7 +19,14 @@ from bitr.data.pair import AssemblyPair, Pairs
 from bitr.data.poses import read_text
 from bitr.data.registry import DatasetInfo
 from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_by_hash, split_of
-from bitr.data.transforms import assembled, move_randomly, sample_by_area, sample_grid, sample_uniform
+from bitr.data.transforms import (
+    area_of,
+    assembled,
+    move_randomly,
+    sample_by_area,
+    sample_grid,
+    sample_uniform,
+)
 from bitr.errors import InputError, require
 from bitr.io import Geometry, join, read
 
@@ -91,17 +98,13 @@ def _surfaces(fracture: Fracture) -> Arrays:
     found: Arrays = {}
     for side, mesh in zip("ab", fracture.load(), strict=True):
         rng = np.random.default_rng(zlib.crc32(fracture.id.encode()))
-        grid = sample_grid(sample_by_area(mesh, max(16, round(PER_CELL * _area(mesh) / GRID**2)), rng), GRID)
+        grid = sample_grid(
+            sample_by_area(mesh, max(16, round(PER_CELL * area_of(mesh) / GRID**2)), rng), GRID
+        )
         assert grid.normals is not None
         found[f"{side}_points"] = grid.points.astype(np.float32)
         found[f"{side}_normals"] = np.rint(STEPS * grid.normals).astype(np.int8)
     return found
-
-
-def _area(mesh: Geometry) -> float:
-    assert mesh.faces is not None
-    a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
-    return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
 
 
 def fractures(name: str, root: Path | None) -> list[Fracture]:
@@ -238,7 +241,7 @@ def _hint(home: Path, subset: str) -> str:
 def _sample_listed(fractures: Sequence[Fracture], i: int, rng: np.random.Generator) -> AssemblyPair:
     """5,000 points of both pieces together, shared by area, with normals."""
     sides = fractures[i].load()
-    area = np.array([_area(side) for side in sides])
+    area = np.array([area_of(side) for side in sides])
     counts = np.maximum(np.rint(POINTS * area / area.sum()), FEWEST_POINTS).astype(int)
     source, reference = (sample_by_area(side, int(n), rng) for side, n in zip(sides, counts, strict=True))
     return move_randomly(assembled(source, reference, fractures[i].id), rng)

@@ -84,6 +84,13 @@ def sample_uniform(cloud: Geometry, n: int, rng: np.random.Generator) -> Geometr
     return take(cloud, rng.choice(len(cloud.points), n, replace=False))
 
 
+def area_of(mesh: Geometry) -> float:
+    """Area of a mesh, in squares of its unit of length."""
+    assert mesh.faces is not None
+    a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
+    return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
+
+
 def sample_by_area(mesh: Geometry, n: int, rng: np.random.Generator) -> Geometry:
     """``n`` points of a mesh, uniform by area, with the normals of its faces."""
     return sample_surface(mesh, n, int(rng.integers(2**62)))

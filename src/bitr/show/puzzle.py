@@ -113,7 +113,7 @@ def _scatter(axes: Any, layers: Sequence[Layer], colors: Sequence[str]) -> None:
 
 
 def stand(pieces: Sequence[Geometry], puzzle: Puzzle) -> tuple[list[Standing], Matrix]:
-    """Where every piece stands, and the view: the first group in place, what is not of it beside it."""
+    """The place of every piece, and the view: the first group in place, what is not of it beside it."""
     most = max(200, MOST_POINTS // len(pieces))
     moves = set_apart(pieces, puzzle)
     clouds = []

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
-from scipy.spatial import cKDTree
+from scipy.spatial import ConvexHull, cKDTree
 
 from bitr.data import AssemblyPair, dataset, info
 from bitr.data.generated import ShapeCache, ShapesConfig, shapes
-from bitr.data.generated.dataset import MIXES, PIXEL, _seen_from
+from bitr.data.generated.dataset import MIXES, PIXEL, _seen_from, _two_views
 from bitr.data.generated.fracture import FIRST, cache_folder
 from bitr.data.poses import move_points
 from bitr.errors import InputError
@@ -351,6 +351,16 @@ def test_scans_see_nothing_behind_anything_else(root):
         assert pair.reference.normals is None
         shared = (cKDTree(pair.reference.points).query(source)[0] < 0.05).mean()
         assert 0.1 < shared < 0.99  # the views overlap, and each sees something of its own
+
+
+def test_no_view_sees_through_a_ball():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(800, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    ball = Geometry(points, faces=ConvexHull(points).simplices.astype(np.int64))
+    for view in _two_views(ball, ShapesConfig(points=4000, is_seen=True), rng):
+        toward = view.points.mean(axis=0) / np.linalg.norm(view.points.mean(axis=0))
+        assert (view.points @ toward > -0.05).mean() > 0.98
 
 
 def test_a_view_of_a_ball_is_the_half_that_faces_the_eye():

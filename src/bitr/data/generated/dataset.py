@@ -27,6 +27,7 @@ from bitr.data.registry import DatasetInfo
 from bitr.data.storage import SPLITS, find_below
 from bitr.data.transforms import (
     add_outliers,
+    area_of,
     assembled,
     jitter,
     move_randomly,
@@ -249,7 +250,7 @@ def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) 
 
 def _two_views(surface: Geometry, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """The nearest points of the surface in two range images from far away; the two overlap."""
-    count = int(PER_PIXEL * surface_area(surface) / PIXEL**2)
+    count = int(PER_PIXEL * area_of(surface) / PIXEL**2)
     samples = [sample_by_area(surface, count, rng) for _ in range(2)]
     for _ in range(TRIES):
         first, across = random_direction(rng), random_direction(rng)
