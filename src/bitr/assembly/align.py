@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -174,6 +176,12 @@ class Freedom:
 ANY = Freedom()
 HELD: ContextVar[Freedom] = ContextVar("HELD", default=ANY)
 """The freedom of all steps at present: every way to finish a pose ends in ``TwistFit``."""
+
+
+def side_by_side(*calls: Callable[[], Any]) -> list[Any]:
+    """The results of independent calls, on as many threads as torch has; what is held stays held."""
+    with ThreadPoolExecutor(max(1, min(len(calls), torch.get_num_threads()))) as pool:
+        return [future.result() for future in [pool.submit(copy_context().run, call) for call in calls]]
 
 
 def arun(

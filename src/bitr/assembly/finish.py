@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Int64
 
-from bitr.assembly.align import SAME_SHIFT, SAME_TURN, Matrix, Motions, Numbers, distinct, gaps
+from bitr.assembly.align import (
+    SAME_SHIFT,
+    SAME_TURN,
+    Matrix,
+    Motions,
+    Numbers,
+    distinct,
+    gaps,
+    side_by_side,
+)
 from bitr.assembly.mate import settle_mates
 from bitr.assembly.overlay import bring_together, polish
 from bitr.assembly.propose import Proposals
@@ -59,7 +69,9 @@ def finish(sampled: Sampled, proposals: Proposals, methods: frozenset[str]) -> C
     found: list[tuple[Motions, str, str, Motions]] = []
     if "overlap" in methods:
         for origin, starts in (("match", proposals.match), ("model", main[:1]), ("given", proposals.given)):
-            ended = np.stack([_overlay(sampled, g) for g in starts]) if len(starts) else starts
+            ended = starts
+            if len(starts):
+                ended = np.stack(side_by_side(*(partial(_overlay, sampled, g) for g in starts)))
             found.append((ended, "overlap", origin, starts))
         found.append((proposals.copy, "overlap", "copy", proposals.copy))
     if "seam" in methods and min(len(x.border), len(y.border)) >= 4:

@@ -13,10 +13,11 @@ from scipy.spatial.distance import cdist
 from bitr.assembly.align import NO_MOTION, Motions, Points, arun, distinct, dot, motions_between, moved
 from bitr.assembly.surface import Surface, common_spacing, fit_quadrics, unit_rows
 
-REACH = 8.0
-"""Spacings around a point that its descriptor covers."""
-NEIGHBORS = 256
-"""Most neighbours within that reach that count; a plane has 200."""
+REACHES = (8.0, 12.0)
+"""Spacings around a point that its descriptor covers: the nearer part is left where the overlap is small, the
+farther one tells more."""
+NEIGHBORS = (256, 520)
+"""Most neighbours within each reach that count; a plane has 200 and 450."""
 BINS = (6, 9, 3)
 """Bins of distances from the normal's line, heights above the tangent plane, angles between normals."""
 CANDIDATES = 4
@@ -166,12 +167,24 @@ def frames(surface: Surface) -> Frames:
 def descriptors(surface: Surface, spacing: float) -> Float64[np.ndarray, "n d"]:
     """Rows of length 1 that describe the surroundings of each point; equal surroundings have product 1.
 
-    Square roots of a histogram of where the neighbours are (a spin image) and of how their normals lean. Up
-    is where the neighbours are, since the sign of a normal means nothing.
+    For each reach the square roots of a histogram of where the neighbours are (a spin image) and of how their
+    normals lean. Up is where the neighbours are, since the sign of a normal means nothing.
     """
-    points, normals, reach = surface.points, surface.normals, REACH * spacing
-    index, squared = surface.tree.batch_knn_search(points, min(NEIGHBORS, len(points)))
-    index, squared = index.view(np.int64)[:, 1:], squared[:, 1:] / reach**2
+    most = min(max(NEIGHBORS), len(surface.points))
+    index, squared = surface.tree.batch_knn_search(surface.points, most, torch.get_num_threads())
+    index, squared = index.view(np.int64)[:, 1:], squared[:, 1:]
+    each = [
+        _spin_image(surface, index[:, :count], squared[:, :count], reach * spacing)
+        for reach, count in zip(REACHES, NEIGHBORS, strict=True)
+    ]
+    return np.concatenate(each, axis=1) / np.sqrt(len(each))
+
+
+def _spin_image(
+    surface: Surface, index: Int64[np.ndarray, "n k"], squared: Float64[np.ndarray, "n k"], reach: float
+) -> Float64[np.ndarray, "n d"]:
+    """The descriptor of each point for one reach, by its neighbours and their squared distances."""
+    points, normals, squared = surface.points, surface.normals, squared / reach**2
     near = squared < 1
     height = np.einsum("nki,ni->nk", points[index] - points[:, None], normals) / reach
     up = np.where((height * near).sum(1) < 0, -1.0, 1.0)

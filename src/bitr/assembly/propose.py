@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 
-from bitr.assembly.align import NO_MOTION, Matrix, Motions, Numbers, agreement, arun, moved
+from bitr.assembly.align import (
+    HELD,
+    NO_MOTION,
+    Matrix,
+    Motions,
+    Numbers,
+    agreement,
+    arun,
+    moved,
+    side_by_side,
+)
 from bitr.assembly.match import Correspondences, correspond, frame_motions, match_motions
 from bitr.assembly.mate import mate_motions
-from bitr.assembly.overlay import lay, look, overlaps
+from bitr.assembly.overlay import lay, look
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import end_motions, flat_ends, seam_motions
 from bitr.assembly.surface import Surface
@@ -22,17 +33,14 @@ from bitr.model import BITR, Solution
 
 SEAMS, OF_ENDS, MATES = 12, 3, 10
 """Most motions of the borders, of two flat ends, and of breaks."""
-AGREED, FRAMED = 100, 80
-"""Most motions that correspondences agree on, and that single ones give."""
+FIRST_AGREED, AGREED, FRAMED = 60, 100, 80
+"""Most motions that correspondences agree on, at first and at a wider look, and that single ones give."""
 ALONE = 1.1
 """Agreement of a motion that hardly any other is like: such ones all count the same."""
-FIRST_LOOK, CONVINCED = 6, 60
-"""Motions that may convince at the first look, and those that are kept when one does."""
-CONVINCING, MEETING = 40.0, 0.35
-"""Correspondences that agree, times the overlap they lead to, or share of the borders that meets, above which
-the search for a common surface is not widened."""
 COPY = 1e-6
 """Root mean square distance, over the size, below which two clouds are copies of each other."""
+
+Ends = tuple[tuple[Surface, ...], tuple[Surface, ...]]
 
 log = logging.getLogger("bitr")
 
@@ -49,10 +57,10 @@ class Proposals:
     share: Numbers
     """The model's belief in each of them; the sum over all is 1."""
     match: Motions
-    """Many rough ones: ``shortlist`` chooses among them."""
+    """Many rough ones: ``shortlist`` chooses among them, and asks for more where none convinces."""
     seam: Motions
     mate: Motions
-    ends: tuple[tuple[Surface, ...], tuple[Surface, ...]]
+    ends: Ends
     """Flat ends of the source and of the reference."""
     copy: Motions
     given: Motions
@@ -66,27 +74,47 @@ class Proposals:
 
 
 def propose(sampled: Sampled, model: BITR, methods: frozenset[str], init: Matrix | None) -> Proposals:
-    """All motions worth finishing, for the kinds of joint that ``methods`` names."""
-    solutions = [_solve(pair, model) for pair in sampled.seen]
+    """All motions worth finishing at a first look, for the kinds of joint that ``methods`` names."""
+    solutions, (seam, ends), mate, (found, match) = side_by_side(
+        partial(_of_samplings, sampled, model),
+        partial(_of_borders, sampled, "seam" in methods),
+        partial(_of_breaks, sampled, "mate" in methods),
+        partial(_of_surface, sampled, "overlap" in methods),
+    )
     poses, share = _of_model(sampled, solutions)
-    x, y = sampled.source, sampled.reference
-    seam, meeting = NO_MOTION, np.zeros(0)
-    ends: tuple[tuple[Surface, ...], tuple[Surface, ...]] = ((), ())
-    if "seam" in methods:
-        seam, meeting = seam_motions(x, y, SEAMS)
-        ends = flat_ends(x), flat_ends(y)
-        seam = np.concatenate([seam, end_motions(*ends, OF_ENDS)])
-    mate = NO_MOTION
-    if "mate" in methods and sampled.sheets is not None:
-        log.info("laying rims of closed pieces against each other")
-        mate = mate_motions(*sampled.sheets, MATES)
-    nowhere = np.empty((0, 3))
-    correspondences, match, copy = Correspondences(nowhere, nowhere, 1.0), NO_MOTION, NO_MOTION
-    if "overlap" in methods:
-        correspondences, match = _of_surface(sampled, bool((meeting > MEETING).any()))
-        copy = _of_copy(sampled)
+    copy = _of_copy(sampled) if "overlap" in methods else NO_MOTION
     given = NO_MOTION if init is None else sampled.frame.inside(init)[None]
-    return Proposals(poses, share, match, seam, mate, ends, copy, given, correspondences, solutions[0])
+    return Proposals(poses, share, match, seam, mate, ends, copy, given, found, solutions[0])
+
+
+def widen(sampled: Sampled, proposals: Proposals) -> Proposals:
+    """More motions of the borders and of the surfaces, where nothing convinces at a first look."""
+    ended, (found, match) = side_by_side(
+        partial(end_motions, *proposals.ends, OF_ENDS), partial(_of_more_surface, sampled, proposals)
+    )
+    seam, match = (HELD.get().project(each) for each in (ended, match))
+    seam, match = np.concatenate([proposals.seam, seam]), np.concatenate([proposals.match, match])
+    return replace(proposals, seam=seam, match=match, correspondences=found)
+
+
+def _of_samplings(sampled: Sampled, model: BITR) -> list[Solution]:
+    return [_solve(pair, model) for pair in sampled.seen]
+
+
+def _of_borders(sampled: Sampled, wanted: bool) -> tuple[Motions, Ends]:
+    """Motions that lay the borders onto each other, and the flat ends of either piece."""
+    if not wanted:
+        return NO_MOTION, ((), ())
+    x, y = sampled.source, sampled.reference
+    return seam_motions(x, y, SEAMS)[0], (flat_ends(x), flat_ends(y))
+
+
+def _of_breaks(sampled: Sampled, wanted: bool) -> Motions:
+    """Motions that lay the breaks of closed pieces against each other."""
+    if not wanted or sampled.sheets is None:
+        return NO_MOTION
+    log.info("laying rims of closed pieces against each other")
+    return mate_motions(*sampled.sheets, MATES)
 
 
 def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:
@@ -111,19 +139,24 @@ def _of_model(sampled: Sampled, solutions: list[Solution]) -> tuple[Motions, Num
     return np.concatenate(poses), np.concatenate(share)
 
 
-def _of_surface(sampled: Sampled, settled: bool) -> tuple[Correspondences, Motions]:
-    """Motions that places of both surfaces agree on; a second look is wider, unless something convinces."""
-    x, y = sampled.coarse
-    found = correspond(x, y)
-    motions = match_motions(found, AGREED)
-    shares = [overlaps(x, y, motion).larger for motion in motions[:FIRST_LOOK]]
-    convincing = found.support(motions[:FIRST_LOOK]) * np.array(shares) > CONVINCING
-    if settled or convincing.any():
-        return found, motions[:CONVINCED]
-    log.info("no common surface convinces: looking at more of it")
+def _of_surface(sampled: Sampled, wanted: bool) -> tuple[Correspondences, Motions]:
+    """Places of both surfaces that look alike, and motions that many of them agree on."""
+    if not wanted:
+        nowhere = np.empty((0, 3))
+        return Correspondences(nowhere, nowhere, 1.0), NO_MOTION
+    found = correspond(*sampled.coarse)
+    return found, match_motions(found, FIRST_AGREED)
+
+
+def _of_more_surface(sampled: Sampled, proposals: Proposals) -> tuple[Correspondences, Motions]:
+    """More places that look alike, and motions that many of them agree on or that single ones give."""
+    found = proposals.correspondences
+    if not len(found.source):
+        return found, NO_MOTION
+    motions = NO_MOTION
     if sampled.coarse != (sampled.source, sampled.reference):
         found = correspond(sampled.source, sampled.reference)
-        motions = np.concatenate([motions, match_motions(found, AGREED)])
+        motions = match_motions(found, AGREED)
     return found, np.concatenate([motions, _of_frames(sampled, found)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,6 +22,7 @@ from bitr.assembly.align import (
     centroid,
     differences,
     distinct,
+    dot,
     gaps,
     moved,
     moved_back,
@@ -29,7 +31,7 @@ from bitr.assembly.align import (
 from bitr.assembly.finish import METHODS, Candidates
 from bitr.assembly.mate import mates
 from bitr.assembly.overlay import Partners, lay, look, overlaps_of, partners
-from bitr.assembly.propose import Proposals
+from bitr.assembly.propose import Proposals, widen
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import Met, closeness, meet
 from bitr.assembly.surface import Surface, common_noise, common_spacing
@@ -46,6 +48,11 @@ LAID, LAYING = 120, 10
 """Points of either piece, and steps, by which matches are laid onto each other."""
 SAME_TURN, SAME_SHIFT = np.radians(4), 0.04
 """Laid motions that are closer are one."""
+CONVINCING = 2.0
+"""Score of a motion at a first look above which the search is not widened."""
+HOVERS, UPRIGHT, LOW = 1.5, 0.7, 6.0
+"""Spacings from the other surface beyond which a point hovers above it, the least cosine between the way
+there and the normal, and the spacings up to which it hovers low."""
 
 NAMES = (
     "overlap_larger",
@@ -70,6 +77,8 @@ NAMES = (
     "border_air",
     "border_air_smaller",
     "crossing",
+    "hover_low",
+    "hover_high",
     "gap",
     "support",
     "support_share",
@@ -261,16 +270,23 @@ def _ends(proposals: Proposals, poses: Motions) -> Numbers:
 
 
 def _surface_numbers(x: Surface, y: Surface, found: Sequence[Partners]) -> dict[str, Numbers]:
-    """How much the surfaces cross each other, and how far apart they are at the nearest."""
-    spacing, crossing, gap = common_spacing(x, y), [], []
-    own, count = np.concatenate([x.interior, y.interior]), len(x.points)
+    """How much the surfaces cross or hover above each other, and how far apart they are at the nearest.
+
+    Where the other piece has a surface, a point of this one should lie on it; what lies beyond a border of
+    the other piece has a border point nearest, and says nothing.
+    """
+    spacing, rows = common_spacing(x, y), []
+    own = np.concatenate([x.interior, y.interior])
     for each in found:
-        away = np.linalg.norm(each.p - each.q, axis=1)
-        crosses = own & each.inside & (away < spacing) & (each.alike < 0.6)
-        crossing.append((crosses[:count].mean() + crosses[count:].mean()) / 2)
+        gap = each.p - each.q
+        away, inside = np.linalg.norm(gap, axis=1), own & each.inside
+        crosses = inside & (away < spacing) & (each.alike < 0.6)
+        above = inside & (np.abs(dot(gap, each.normal)) > UPRIGHT * away)
+        low, high = (above & (away > reach * spacing) for reach in (HOVERS, LOW))
         nearest = max(1, len(away) // 100)
-        gap.append(np.partition(away, nearest - 1)[:nearest].mean() / spacing)
-    return {"crossing": np.array(crossing), "gap": np.log1p(np.array(gap))}
+        closest = np.partition(away, nearest - 1)[:nearest].mean() / spacing
+        rows.append((crosses @ each.share, (low & ~high) @ each.share, high @ each.share, np.log1p(closest)))
+    return dict(zip(("crossing", "hover_low", "hover_high", "gap"), np.array(rows).T, strict=True))
 
 
 def _margin(poses: Motions, score: Numbers) -> Numbers:
@@ -343,19 +359,34 @@ class Verifier:
 
 
 def shortlist(sampled: Sampled, proposals: Proposals, verifier: Verifier) -> Proposals:
-    """The surface matches that promise most, once they are laid onto each other on few points."""
+    """The proposals with the surface matches that promise most; of more of them where nothing convinces."""
+    found, score = _promising(sampled, proposals, verifier)
+    if len(proposals.seam):
+        count = len(proposals.seam)
+        seams = Candidates(proposals.seam, ("seam",) * count, ("seam",) * count, proposals.seam)
+        score = max(score, float(verifier.scores(evidence(sampled, proposals, seams)).max()))
+    if score > CONVINCING:
+        return found
+    log.info("nothing convinces at a first look: searching more widely")
+    return _promising(sampled, widen(sampled, proposals), verifier)[0]
+
+
+def _promising(sampled: Sampled, proposals: Proposals, verifier: Verifier) -> tuple[Proposals, float]:
+    """The surface matches of the best scores, once they are laid onto each other on few points."""
     if not len(proposals.match):
-        return proposals
+        return proposals, -np.inf
     x, y = sampled.coarse
     laid = lay(x, y, proposals.match, LAID, LAYING)
     laid = laid[distinct(laid, look(x, y, laid, LAID, 1.5), LISTED, SAME_TURN, SAME_SHIFT)]
     count = len(laid)
     candidates = Candidates(laid, ("overlap",) * count, ("match",) * count, laid)
     rows = evidence(replace(sampled, source=x, reference=y, sheets=None), proposals, candidates)
-    best = np.argsort(-verifier.scores(rows), kind="stable")[:MATCHES]
-    return replace(proposals, match=laid[best])
+    scores = verifier.scores(rows)
+    best = np.argsort(-scores, kind="stable")[:MATCHES]
+    return replace(proposals, match=laid[best]), float(scores.max())
 
 
+log = logging.getLogger("bitr")
 RUNNER_UP = -4.0
 """A second candidate with a lower score casts no doubt on the first."""
 

@@ -29,7 +29,7 @@ LEAST = 50
 """Minimum number of pairs to fit on."""
 HIDDEN, ENSEMBLE = 16, 5
 """Hidden units of a network, and the number of networks whose mean is taken."""
-STEPS, RATE, DECAY = 250, 0.03, 5e-3
+STEPS, RATE, DECAY = 250, 0.03, 1e-2
 RANGE = (0.005, 0.995)
 """Quantiles of each feature that count as the ends of its range."""
 JOINT = 0.05
