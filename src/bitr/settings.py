@@ -11,7 +11,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,6 +44,13 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 def to_mapping(settings: Any) -> dict[str, Any]:
     """Invert ``from_mapping``: tables by name, tuples as lists."""
     return {field.name: _plain(getattr(settings, field.name)) for field in fields(settings)}
+
+
+def check_rules(settings: Any, **rules: bool) -> None:
+    """Raise for the first setting whose rule does not hold."""
+    for name, holds in rules.items():
+        found = f"{type(settings).__name__}: {name} = {getattr(settings, name)!r}"
+        require(holds, f"{found} is out of range")
 
 
 def apply_changes(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:

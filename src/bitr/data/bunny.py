@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from bitr.data.pair import AssemblyPair, Make, Pairs
+from bitr.data.poses import AssemblyPair, Make, Pairs
 from bitr.data.storage import find_below
 from bitr.data.transforms import add_outliers, assembled, move_randomly, sample, split, to_unit_sphere
 from bitr.errors import require
@@ -175,4 +175,3 @@ def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
 
 
 OPEN = {name: partial(_open, name) for name in ("bunny", "bunny-stand-in", "jugs")}
-PRESENT = {"bunny": lambda root: bool(find_below(root, *FILES))}

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from bitr.data import scan_formats as formats
-from bitr.data.pair import AssemblyPair, Pairs, PuzzleCase, seeded_generator
-from bitr.data.poses import inverse, random_pose
+from bitr.data.poses import AssemblyPair, Pairs, PuzzleCase, inverse, random_pose, seeded_generator
 from bitr.data.registry import DatasetInfo
 from bitr.data.scan_formats import Scan
 from bitr.data.storage import SPLITS, find_below, frozen_splits, split_of
@@ -213,8 +212,4 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 
 
 OPEN = {"indoor": _open_indoor, "outdoor": _open_outdoor}
-PRESENT = {
-    "indoor": lambda root: bool(find_below(root, INDOOR_PACKED, FRAGMENTS, *DEPTH)),
-    "outdoor": lambda root: bool(find_below(root, OUTDOOR_PACKED, LISTS, *ASL, KITTI)),
-}
 VARIANTS = {"indoor": _variant}

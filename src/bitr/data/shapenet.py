@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import pose
+from bitr.data.poses import AssemblyPair, Pairs, pose
 from bitr.data.registry import DatasetInfo
 from bitr.data.storage import SPLITS, find_below, open_npz, split_of
 from bitr.data.transforms import both, crop, move_randomly, sample, to_unit_sphere, two_samples, with_normals
@@ -140,10 +139,6 @@ def shapenet_splits(root: Path | None) -> dict[str, str]:
     return {}
 
 
-def _is_present(name: str, synsets: tuple[str, ...], root: Path | None) -> bool:
-    return bool(find_below(root, PACKED[name])) or all(shapenet_models(root, each) for each in synsets)
-
-
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``airplane:0.5`` keeps half of each cloud."""
     try:
@@ -160,8 +155,4 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 
 
 OPEN = {name: partial(_open, name, keep) for name, keep in KEEP.items()}
-PRESENT = {
-    "airplane": partial(_is_present, "airplane", (AIRPLANE,)),
-    "car-motorbike": partial(_is_present, "car-motorbike", (CAR, MOTORBIKE)),
-}
 VARIANTS = {"airplane": _variant, "car-motorbike": _variant}

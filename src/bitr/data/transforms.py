@@ -14,8 +14,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from bitr.data.pair import AssemblyPair
-from bitr.data.poses import Matrix, Points, Pose, inverse, move_points, pose, random_pose
+from bitr.data.poses import AssemblyPair, Matrix, Points, Pose, inverse, move_points, pose, random_pose
 from bitr.errors import require
 from bitr.io import Geometry, estimate_normals, sample_surface
 from bitr.io.geometry import place
@@ -89,6 +88,12 @@ def area_of(mesh: Geometry) -> float:
     assert mesh.faces is not None
     a, b, c = (mesh.points[mesh.faces[:, i]] for i in range(3))
     return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
+
+
+def share_by_area(areas: list[float], points: int, fewest: int) -> list[int]:
+    """Share points between surfaces by their areas, with at least ``fewest`` for each."""
+    shares = np.array(areas)
+    return np.maximum(np.rint(points * shares / shares.sum()), fewest).astype(int).tolist()
 
 
 def sample_by_area(mesh: Geometry, n: int, rng: np.random.Generator) -> Geometry:

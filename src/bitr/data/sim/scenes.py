@@ -19,8 +19,7 @@ from jaxtyping import Float, Float64
 from scipy.spatial.transform import Rotation
 
 from bitr.data import storage
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import Pose, inverse, move_points, nearest_pose, pose
+from bitr.data.poses import AssemblyPair, Pairs, Pose, inverse, move_points, nearest_pose, pose
 from bitr.data.sim import objects
 from bitr.data.sim.objects import Body, Hole, Peg, scanned_body
 from bitr.data.sim.world import PIXELS, POINTS, open_world, see
@@ -367,4 +366,3 @@ def _make_recorded(paths: list[Path], i: int, rng: np.random.Generator) -> Assem
 
 
 OPEN = {**{name: partial(sim_pairs, name) for name in TASKS}, "mug-hanging-edf": _open_recorded}
-PRESENT = {"mug-hanging-edf": lambda root: bool(find_below(root, *RECORDINGS.values()))}
