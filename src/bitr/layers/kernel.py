@@ -13,9 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bitr.groups import Degree, Field, Rep, components, swapped
-from bitr.layers.edges import Edges
+from bitr.layers.edges import Edges, Radial
 from bitr.layers.neighbors import gather_neighbors
-from bitr.layers.radial import Radial
 
 Rows = list[Float[Tensor, "n _ k"]]
 """T^o of each output degree, for some nodes: (n, m q, k)."""

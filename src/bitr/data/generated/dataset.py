@@ -1,4 +1,4 @@
-"""Endless generated data: pairs of objects, broken, cut or cropped (``shapes``), and puzzles of many pieces."""
+"""Endless generated data: pairs of objects, broken, cut or cropped (``shapes``), and puzzles of them."""
 
 from __future__ import annotations
 
