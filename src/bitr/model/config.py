@@ -110,16 +110,15 @@ class BITRConfig:
             fits = type(value) is int and least <= value <= most
             require(fits, f"{name} = {value!r}: expected a whole number from {least} to {most}")
         both = self.radial_functions
-        fits = (
-            isinstance(both, tuple) and [type(f) for f in both] == [int, int] and 1 <= min(both) <= max(both)
-        )
+        fits = isinstance(both, tuple) and [type(f) for f in both] == [int, int]
         expected = "expected a tuple of two numbers from 1 to 512"
-        require(fits and max(both) <= 512, f"radial_functions = {both!r}: {expected}")
+        require(fits and 1 <= min(both) <= max(both) <= 512, f"radial_functions = {both!r}: {expected}")
         words = {field.name: (True, False) for field in fields(self) if field.type == "bool"}
         words |= {"radial": ("chebyshev", "homogeneous"), "extractor": ("wide", "paper")}  # type: ignore[dict-item]
         for name, (one, other) in words.items():
             value = getattr(self, name)
-            require(value in (one, other), f"{name} = {value!r}: expected {one!r} or {other!r}")
+            fits = type(value) is type(one) and value in (one, other)
+            require(fits, f"{name} = {value!r}: expected {one!r} or {other!r}")
         scored = f"num_modes = {self.num_modes}: scores are made of dense outputs, set dense = True"
         require(self.num_modes == 1 or self.dense, scored)
         for name in ("channels", "cloud_channels", "num_keypoints"):
