@@ -167,8 +167,7 @@ class Cloud:
 # representations
 
 Degree = tuple[int, int]
-Field = dict[Degree, Tensor]
-"""Features on points, one (N, m, c) tensor per degree: m components, c channels."""
+Field = dict[Degree, Tensor]  # features on points, one (N, m, c) tensor per degree: m components, c channels
 
 
 def swapped(degree: Degree) -> Degree:

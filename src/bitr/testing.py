@@ -160,8 +160,7 @@ class Setting:
     weights: torch.dtype
     points: torch.dtype
     size: float = 1.0
-    distance: float = 1.0
-    """How far the clouds stand from the origin, in units of their size."""
+    distance: float = 1.0  # how far the clouds stand from the origin, in units of their size
 
     def __str__(self) -> str:
         kind = {torch.float64: "float64", torch.float32: "float32"}

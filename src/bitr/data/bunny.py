@@ -29,23 +29,19 @@ FILES = (
 )
 """In order of preference. The authors' code reads the first, which has the vertices of the last."""
 NUM_POINTS, NUM_OUTLIERS = 2048, 200
-SOURCE_SHARE = 0.3
-"""The paper's (30%, 70%) of (X, Y). Its released code swaps them; the model cannot tell."""
+SOURCE_SHARE = 0.3  # The paper's (30%, 70%) of (X, Y). Its released code swaps them; the model cannot tell.
 BUNNIES = {"train": 1000, "val": 100, "test": 100}
 """One shape has no others to test on; the splits differ in samples and planes."""
 JUGS = {"train": 10_000, "val": 1000, "test": 1000}
 """No two pairs are of the same jug, whatever their split and seed."""
 JUG_POINTS = 800
-SHARES = (0.3, 0.7)
-"""Least and greatest share of the jug in the first piece."""
+SHARES = (0.3, 0.7)  # least and greatest share of the jug in the first piece
 PROFILE = ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55))
 """Least and greatest radius at heights 0, ¼, ½, ¾ and 1 of the body, which is between 1.5 and 2.2 tall."""
 NUM_BUMPS = 12
-GRID = 96
-"""Patches of a surface along each of its two parameters, for drawing points by area."""
+GRID = 96  # patches of a surface along each of its two parameters, for drawing points by area
 
-Surface = Callable[[Tensor, Tensor], Tensor]
-"""Maps two parameters, each from 0 to 1, to points."""
+Surface = Callable[[Tensor, Tensor], Tensor]  # maps two parameters, each from 0 to 1, to points
 
 
 def bunny(root: Path | None) -> Geometry:

@@ -33,10 +33,8 @@ from bitr.io import Geometry, join, read
 GRID, SHARE = 0.005, 0.05
 PER_CELL = 8
 """Points drawn for each face of a cube, so that the grid misses few cubes that the surface runs through."""
-STEPS = 127
-"""Steps of a normal's coordinates, which are stored in a byte each: to 0.3°."""
-SAME_PLACE = 1e-6
-"""Vertices of two pieces that are closer, along each axis, are one vertex of the shape."""
+STEPS = 127  # steps of a normal's coordinates, which are stored in a byte each: to 0.3°
+SAME_PLACE = 1e-6  # vertices of two pieces that are closer, along each axis, are one vertex of the shape
 PIECES = (".obj", ".glb", ".ply", ".stl", ".off")
 BOTTLES = ("winebottle", "beerbottle", "bottle", "drinkbottle")
 """Data sets that ``winebottle:all`` trains with."""
@@ -52,8 +50,7 @@ CLASSES = {
     "bowl": "Bowl",
 }
 """Data sets, and the names of their classes in Breaking Bad."""
-SUBSETS = ("everyday", "artifact")
-"""Parts of Breaking Bad that have official lists."""
+SUBSETS = ("everyday", "artifact")  # parts of Breaking Bad that have official lists
 LISTS = ("data_split/{subset}.{half}.txt", "{subset}.{half}.txt", "data_list/{subset}_{half}.txt")
 """Places of the lists below the folder: in the official archive, beside the data, in other benchmarks."""
 POINTS, FEWEST_POINTS = 5000, 256

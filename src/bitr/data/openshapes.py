@@ -38,18 +38,14 @@ NAME = "openshapes"
 PACKED = "openshapes/openshapes.npz"
 COUNTS = {"train": 100_000, "val": 400, "test": 400}
 """Number of pairs: for training the length of an epoch; held-out splits have at least one of each object."""
-BREAKS = 3
-"""Number of fractures of each solid."""
+BREAKS = 3  # number of fractures of each solid
 OPTIONS = ("cut", "crop", "fracture", "noisy", "scan", "eroded")
 """Options of ``shapes`` that this data set has too."""
 
-FLAT = 0.1
-"""Objects whose thinnest principal extent is a smaller share of the middle one count as flat."""
-ONE_PIECE = 0.9
-"""Least share of an object's surface in one cluster."""
+FLAT = 0.1  # objects whose thinnest principal extent is a smaller share of the middle one count as flat
+ONE_PIECE = 0.9  # least share of an object's surface in one cluster
 FEWEST_FACES = 20
-MAIN_PART = 0.95
-"""Least share of a solid's volume in one part; loose bits are dropped."""
+MAIN_PART = 0.95  # least share of a solid's volume in one part; loose bits are dropped
 
 KINDS = ("open", "generated", "rooms", "mixed")
 """Halves of two open shapes, of two generated shapes, fragments of two scenes, and half of a generated with
@@ -58,10 +54,8 @@ UNRELATED = {"train": 100_000, "val": 200, "test": 100}
 """Number of unrelated pairs; for training the length of an epoch."""
 HALVES = ("cut", "crop")
 """Options of ``shapes`` and ``openshapes`` that either side of an unrelated pair is half of."""
-RATIO = 1.35
-"""Largest ratio of the two sizes, either way."""
-CANDIDATES = 12
-"""Fragments of the other scene to choose the one most like the first in size from."""
+RATIO = 1.35  # largest ratio of the two sizes, either way
+CANDIDATES = 12  # fragments of the other scene to choose the one most like the first in size from
 
 OBJECT_AT = {"nasa": -2, "kevinzakka": -2, "elpis-lab": -3}
 """Index of the part of a path that names the object, by owner, if that is not the file."""
@@ -92,10 +86,8 @@ class Shapes:
     """All meshes of a file, radius 1 about the origin."""
 
     vertices: Float32[np.ndarray, "v 3"]
-    faces: Int64[np.ndarray, "f 3"]
-    """Indices within each mesh."""
-    starts: Int64[np.ndarray, "k 2"]
-    """Beginning of each mesh in both; one more row than there are meshes."""
+    faces: Int64[np.ndarray, "f 3"]  # indices within each mesh
+    starts: Int64[np.ndarray, "k 2"]  # beginning of each mesh in both; one more row than there are meshes
     names: tuple[str, ...]
     watertight: Bool[np.ndarray, " m"]
     main_piece: Float32[np.ndarray, " m"]
@@ -150,10 +142,8 @@ class DrawPairs:
     path: Path
     objects: tuple[int, ...]
     config: ShapesConfig
-    folder: Path
-    """Folder of stored fractures."""
-    with_symmetry: bool = False
-    """Look for the symmetries of the pieces."""
+    folder: Path  # folder of stored fractures
+    with_symmetry: bool = False  # look for the symmetries of the pieces
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         shapes, config = read_openshapes(self.path), self.config
@@ -234,11 +224,9 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 @dataclass(frozen=True, eq=False)
 class _DrawUnrelated:
     split: str
-    open: tuple[DrawPairs, ...]
-    """One for each of ``HALVES``, as the next."""
+    open: tuple[DrawPairs, ...]  # one for each of ``HALVES``, as the next
     generated: tuple[Make, ...]
-    count: int
-    """Number of generated shapes."""
+    count: int  # number of generated shapes
     rooms: Places
     other_rooms: Places
 

@@ -29,12 +29,10 @@ SYMMETRIES = {"symmetry": (None, 4, 4), "axis": (2, 3)}
 """Fields of a pair in npy files, and the shapes of their arrays."""
 NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", *SYMMETRIES, "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
-FINGERPRINT = 1 << 16
-"""Bytes of each file, from its beginning, that tell a pair from others."""
+FINGERPRINT = 1 << 16  # bytes of each file, from its beginning, that tell a pair from others
 
 T = TypeVar("T")
-Found = tuple[int, dict[str, Any], str]
-"""A line, its values, and its problem, if it has one."""
+Found = tuple[int, dict[str, Any], str]  # a line, its values, and its problem, if it has one
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,9 @@ class Row:
 
     path: Path
     line: int
-    number: int
-    """From 1, blank lines not counted."""
+    number: int  # from 1, blank lines not counted
     values: dict[str, Any]
-    problem: InputError | None = None
-    """The reason why the row cannot be used; None where it can."""
+    problem: InputError | None = None  # the reason why the row cannot be used; None where it can
 
     @property
     def at(self) -> str:

@@ -15,10 +15,8 @@ from bitr.io import Geometry, as_points, estimate_normals, even_draw, farthest_p
 from bitr.io.sample import CANDIDATES
 from bitr.model import BITRConfig
 
-SAMPLES = 16
-"""Points drawn on a mesh for each point that the model sees."""
-MIN_POINTS = 4
-"""Fewest points that the model accepts."""
+SAMPLES = 16  # points drawn on a mesh for each point that the model sees
+MIN_POINTS = 4  # fewest points that the model accepts
 
 log = logging.getLogger("bitr")
 

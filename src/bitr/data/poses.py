@@ -185,8 +185,7 @@ class Pairs(Items[AssemblyPair]):
     """A lazy sequence of pairs."""
 
 
-Make = Callable[[int, np.random.Generator], AssemblyPair]
-"""(i, generator) → pair i."""
+Make = Callable[[int, np.random.Generator], AssemblyPair]  # (i, generator) → pair i
 
 
 def reseed(pairs: Sequence[AssemblyPair], seed: int) -> Sequence[AssemblyPair]:

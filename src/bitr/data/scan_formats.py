@@ -36,8 +36,7 @@ FRAMES, EVERY = 50, 5
 neighbours see the same."""
 DEPTH_GRID = 0.025
 NO_DEPTH = (0, 65535)
-NEAREST, FARTHEST = 0.1, 5.0
-"""Range of depths in metres; beyond, a Kinect measures mostly noise."""
+NEAREST, FARTHEST = 0.1, 5.0  # range of depths in metres; beyond, a Kinect measures mostly noise
 KINECT = np.array([[585.0, 0.0, 320.0], [0.0, 585.0, 240.0], [0.0, 0.0, 1.0]])
 """Intrinsics that 7-Scenes states for all its scenes; a file camera-intrinsics.txt goes first."""
 

@@ -22,28 +22,21 @@ from bitr.errors import require
 INDOOR_PACKED = "indoor_3dmatch/*_grid0.1.npz"
 FRAGMENTS = "indoor_3dmatch/**/cloud_bin_*.pth"
 DEPTH = ("7scenes/*/seq-*/frame-000000.depth.png", "indoor_3dmatch/*/seq-*/frame-000000.depth.png")
-INDOOR_GRID, INDOOR_SHIFT = 0.1, 1.0
-"""Grid, and standard deviation of the random translation, in metres."""
-LEAST_KEPT = 0.5
-"""In training a plane crops each cloud to a share between this and 1."""
-LITTLE = (0.1, 0.3)
-"""Least and greatest overlap of the pairs of ``indoor:low``."""
-WITHIN = 2 * INDOOR_GRID
-"""Largest distance at which a point counts as overlapping."""
-MOST = 100
-"""Largest number of pairs in a split of ``indoor:low``."""
+INDOOR_GRID, INDOOR_SHIFT = 0.1, 1.0  # grid, and standard deviation of the random translation, in metres
+LEAST_KEPT = 0.5  # in training a plane crops each cloud to a share between this and 1
+LITTLE = (0.1, 0.3)  # least and greatest overlap of the pairs of ``indoor:low``
+WITHIN = 2 * INDOOR_GRID  # largest distance at which a point counts as overlapping
+MOST = 100  # largest number of pairs in a split of ``indoor:low``
 
 OUTDOOR_PACKED, LISTS = "outdoor_lidar/*_grid*.npz", "outdoor_lidar/*CloudList.csv"
 ASL = ("asl/*/*/Hokuyo_0.csv", "asl/*/Hokuyo_0.csv")
 KITTI = "kitti/sequences/*/velodyne"
 OUTDOOR_GRID, OUTDOOR_SHIFT = 0.9, 5.0
-STEP = 2
-"""Distance of the frames of an outdoor pair."""
+STEP = 2  # distance of the frames of an outdoor pair
 FIRST_TEST = 20
 """Earlier frames are for training, as in the paper, but the last four of them are for validation."""
 
-Places = Mapping[str, Sequence[Scan]]
-"""The scans of each place, in order."""
+Places = Mapping[str, Sequence[Scan]]  # the scans of each place, in order
 
 
 @dataclass(frozen=True, eq=False)

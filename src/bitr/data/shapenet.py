@@ -25,15 +25,12 @@ from bitr.io import Geometry, read
 
 NUM_POINTS = 1024
 PACKED = {"airplane": "airplane/*.npz", "car-motorbike": "vehicles/*.npz"}
-KEEP = {"airplane": 0.7, "car-motorbike": 1.0}
-"""Default share of each cloud that a crop keeps."""
-CAR_AT = np.array([0.0, 0.0, 1.0])
-"""The car's place on the motorbike's right: forward is +x, up is +y."""
+KEEP = {"airplane": 0.7, "car-motorbike": 1.0}  # default share of each cloud that a crop keeps
+CAR_AT = np.array([0.0, 0.0, 1.0])  # the car's place on the motorbike's right: forward is +x, up is +y
 
 AIRPLANE, CAR, MOTORBIKE = "02691156", "02958343", "03790512"
 ROOTS = ("shapenet", "ShapeNetCore.v2", "ShapeNetCore.v1")
-FILES = ("models/model_normalized.obj", "model.obj")
-"""Mesh of a model in version 2 and in version 1."""
+FILES = ("models/model_normalized.obj", "model.obj")  # mesh of a model in version 2 and in version 1
 FORWARD_TO_X = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 """Version 1 has the front of a shape at +x, version 2 at −z; up is +y in both."""
 

@@ -24,8 +24,7 @@ from bitr.files import whole_file
 
 VARIABLE = "BITR_DATA"
 SPLITS = ("train", "val", "test")
-CHECKSUM = 4
-"""Bytes of the checksum that a cached file begins with; the rest is in the safetensors format."""
+CHECKSUM = 4  # bytes of the checksum that a cached file begins with; the rest is in the safetensors format
 DAMAGED = (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile)
 """Exceptions of numpy for a damaged npz file."""
 

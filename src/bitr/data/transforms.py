@@ -19,8 +19,7 @@ from bitr.errors import require
 from bitr.io import Geometry, estimate_normals, sample_surface
 from bitr.io.geometry import place
 
-WAVES = 4
-"""Number of waves in a random warp."""
+WAVES = 4  # number of waves in a random warp
 
 # pairs: assemble and move
 

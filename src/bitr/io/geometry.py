@@ -16,8 +16,7 @@ NORMAL = (("nx", "ny", "nz"), ("normal_x", "normal_y", "normal_z"), ("normalx", 
 COLOR = (("red", "green", "blue"), ("r", "g", "b"), ("diffuse_red", "diffuse_green", "diffuse_blue"))
 """Spellings of the columns that hold coordinates, normals and colours."""
 
-Columns = Sequence[tuple[str, NDArray[np.generic]]]
-"""Named columns of one length; a name may come twice."""
+Columns = Sequence[tuple[str, NDArray[np.generic]]]  # named columns of one length; a name may come twice
 
 
 @dataclass(frozen=True)

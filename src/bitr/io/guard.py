@@ -23,10 +23,8 @@ from jaxtyping import Float64
 from bitr.errors import InputError, require
 from bitr.io.geometry import Geometry, area_vectors
 
-MIN_POINTS = 4
-"""Fewer do not determine a pose: three points have a mirror symmetry."""
-LARGEST, SMALLEST = 1e100, 1e-100
-"""Between these, squares of lengths neither overflow nor vanish."""
+MIN_POINTS = 4  # fewer do not determine a pose: three points have a mirror symmetry
+LARGEST, SMALLEST = 1e100, 1e-100  # between these, squares of lengths neither overflow nor vanish
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ PLY_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"
 PLY_INDICES = ("vertex_indices", "vertex_index")
 PLY_END = re.compile(rb"[\r\n]end_header[ \t]*(\r\n|\n|\r)")
 STRUCT_CODES = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
-LONGEST_LIST = 1 << 16
-"""Rows with longer lists are read one by one."""
+LONGEST_LIST = 1 << 16  # rows with longer lists are read one by one
 OBJ_FACE = re.compile(rb"(?:\s*-?0{0,9}[1-9]\d{0,17}(?:/-?\d{0,18}){0,2}(?=\s|$)){3,}\s*")
 """Three or more corners: vertex, vertex/texture, vertex//normal or vertex/texture/normal."""
 STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
@@ -72,10 +71,8 @@ def _read_polygons(source: Source, lines: Lines, skip: int = 0) -> tuple[Indices
 @dataclass(frozen=True)
 class _Property:
     name: str
-    kind: str
-    """NumPy type, without byte order, of the value or of the items of a list."""
-    length: str | None
-    """Type of the number in front of a list; None for a single value."""
+    kind: str  # NumPy type, without byte order, of the value or of the items of a list
+    length: str | None  # type of the number in front of a list; None for a single value
 
 
 @dataclass(frozen=True)

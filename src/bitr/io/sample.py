@@ -13,8 +13,7 @@ CANDIDATES = 64
 """Points considered for each point that is picked; larger clouds are thinned to these by an even draw."""
 TIE = 1e-9
 """Squared distances that differ by less, relative, count as equal: rounding must not decide on grids."""
-NUM_NEIGHBORS = 16
-"""Neighbours of a point that determine its normal."""
+NUM_NEIGHBORS = 16  # neighbours of a point that determine its normal
 
 
 def as_points(geometry: Geometry, n: int, seed: int) -> Geometry:

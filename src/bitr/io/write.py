@@ -20,8 +20,7 @@ from bitr.io.read import READERS
 
 PALETTE = ((0.90, 0.45, 0.13), (0.20, 0.47, 0.75), (0.30, 0.65, 0.30), (0.58, 0.40, 0.74), (0.55, 0.34, 0.29))
 """Orange, blue, green, purple, brown: for the parts of a scene that have no colours."""
-VERTICES, INDICES = 34962, 34963
-"""The two uses of a view into a glTF buffer."""
+VERTICES, INDICES = 34962, 34963  # the two uses of a view into a glTF buffer
 
 
 def write(path: str | os.PathLike[str], geometry: Geometry, *, force: bool = False) -> None:
@@ -230,5 +229,4 @@ SCENES: dict[str, Callable[[BinaryIO, Mapping[str, Geometry]], None]] = {
     ".glb": _write_glb,
 }
 """Formats that keep the parts of a scene apart."""
-SUFFIXES = Suffixes(tuple(READERS), (*WRITERS, *SCENES))
-"""Suffixes of the files that can be read and written."""
+SUFFIXES = Suffixes(tuple(READERS), (*WRITERS, *SCENES))  # suffixes of the files that can be read and written

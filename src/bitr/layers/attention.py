@@ -21,8 +21,7 @@ from bitr.layers.edges import Edges, Radial, full_precision
 from bitr.layers.kernel import KernelWeights, angular_rows
 from bitr.layers.pointwise import DegreeLinear
 
-EDGES_AT_ONCE = 65536
-"""Edges whose rows exist at a time."""
+EDGES_AT_ONCE = 65536  # edges whose rows exist at a time
 
 
 class TransformerLayer(nn.Module):

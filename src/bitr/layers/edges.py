@@ -32,8 +32,7 @@ class Edges:
     lengths: Float[Tensor, "sides N k"]
     directions: Float[Tensor, "sides 3 N k"]
     envelope: Float[Tensor, "N k"] | None
-    basis: Float[Tensor, "N z k"] | None
-    """The radial functions of ``Chebyshev``, where it is used."""
+    basis: Float[Tensor, "N z k"] | None  # the radial functions of ``Chebyshev``, where it is used
     angular: Float[Tensor, "sides N k r m"] | None
     """The matrices A_J(z_vu) of all (o, i, J): rows (o, m_o, i, J) by columns (i, m_i).
     Not needed for vectors of one cloud, where they are dot, cross and outer products."""

@@ -16,8 +16,7 @@ from bitr.groups import Degree, Field, Rep, components, swapped
 from bitr.layers.edges import Edges, Radial
 from bitr.layers.neighbors import gather_neighbors
 
-Rows = list[Float[Tensor, "n _ k"]]
-"""T^o of each output degree, for some nodes: (n, m q, k)."""
+Rows = list[Float[Tensor, "n _ k"]]  # t^o of each output degree, for some nodes: (n, m q, k)
 
 
 def num_j(o: int, i: int) -> int:

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from bitr.groups import Degree, Field, Rep, swapped
 from bitr.layers.neighbors import Clouds
 
-WIDEN = 2
-"""Hidden units of a ``FeedForward`` for each scalar channel."""
+WIDEN = 2  # hidden units of a ``FeedForward`` for each scalar channel
 FIRST_SIZE = 0.1
 """Size of a ``FeedForward``'s first outputs: before training the field passes nearly as it came."""
 

@@ -23,8 +23,7 @@ from bitr.model.config import BITRConfig
 
 FORMAT, WHAT = "bitr-1", "bitr checkpoint"
 FILE_NAME = "model.safetensors"
-CHECKSUM = "sha256"
-"""Key of the metadata: a hash of all else in the file."""
+CHECKSUM = "sha256"  # key of the metadata: a hash of all else in the file
 
 
 def save(model: BITR, path: str | os.PathLike[str]) -> Path:

@@ -22,14 +22,10 @@ from bitr.model.projection import Unprojected
 
 CONCENTRATION = 10.0
 """Each head's density has A = 10 r̂: where r̂ is a rotation, its standard deviation is 13° about each axis."""
-SPREAD = 0.3
-"""Standard deviation of the place, before training or where no likelihood was learned."""
-WIDEST = 4.0
-"""Logarithm of the largest and of the smallest spread over ``SPREAD``."""
-NODES = 64
-"""Nodes of the quadrature of c: relative error below 1e-10 for singular values up to 10⁴."""
-ROUNDS = 1000
-"""Rounds of rejection sampling, at most; more than a third of the draws are taken in each."""
+SPREAD = 0.3  # standard deviation of the place, before training or where no likelihood was learned
+WIDEST = 4.0  # logarithm of the largest and of the smallest spread over ``SPREAD``
+NODES = 64  # nodes of the quadrature of c: relative error below 1e-10 for singular values up to 10⁴
+ROUNDS = 1000  # rounds of rejection sampling, at most; more than a third of the draws are taken in each
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from bitr.groups import Cloud, Rigid
 from bitr.layers import Clouds
 from bitr.model.projection import Unprojected
 
-MIN_POINTS = 4
-"""Three points fix a motion only up to a reflection, and a network needs a neighbourhood."""
+MIN_POINTS = 4  # three points fix a motion only up to a reflection, and a network needs a neighbourhood
 
 
 @dataclass(frozen=True)

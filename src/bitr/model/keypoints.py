@@ -37,10 +37,8 @@ class KeyPoints:
     """
 
     points: Float[Tensor, "b l 3"]
-    field: Field
-    """Here as (b, l, m, c)."""
-    at_points: Field
-    """Φ_E's features before they are pooled, (b, n, m, c)."""
+    field: Field  # here as (b, l, m, c)
+    at_points: Field  # Φ_E's features before they are pooled, (b, n, m, c)
 
 
 class KeyPointNetwork(nn.Module):

@@ -42,28 +42,21 @@ from bitr.settings import check_rules, from_mapping, read_toml
 KINDS = ("fracture", "cut", "crop")
 COUNTS = {"train": 100_000, "val": 1000, "test": 1000}
 """Number of pairs; for training the length of an epoch, another seed gives others of the same shapes."""
-HELD_OUT = 200
-"""Number of shapes in the splits that are not trained on."""
-TRIES = 20
-"""Pairs of planes to try for two crops that overlap, before one plane crops both."""
-FEWEST = 256
-"""Fewest points of a side where both share them by area."""
-DENSER = 1.5
-"""Oversampling factor of the even points from which uneven ones are chosen."""
-APART = (30.0, 110.0)
-"""Range of the angle between two views, in degrees."""
+HELD_OUT = 200  # number of shapes in the splits that are not trained on
+TRIES = 20  # pairs of planes to try for two crops that overlap, before one plane crops both
+FEWEST = 256  # fewest points of a side where both share them by area
+DENSER = 1.5  # oversampling factor of the even points from which uneven ones are chosen
+APART = (30.0, 110.0)  # range of the angle between two views, in degrees
 PIXEL, PER_PIXEL = 0.025, 6.0
 """Edge of a pixel of a range image over the radius of the shape, and points of the surface for each."""
 MESHES = "meshes"
 MESH_FILES = ("shapes/*.obj", "shapes/*.off", "shapes/*.ply", "shapes/*.stl")
-PER_MESH = 12
-"""Number of pairs of each mesh of ``shapes:meshes``."""
+PER_MESH = 12  # number of pairs of each mesh of ``shapes:meshes``
 
 MANY = "shapes:many"
 PUZZLES = ("cut", "fracture")
 """Kinds of puzzles: the surface of a solid, cut by planes, and the solid, broken."""
-PUZZLE_SHARE = (0.35, 0.65)
-"""Range of the share of a piece's points on the first side of a cut."""
+PUZZLE_SHARE = (0.35, 0.65)  # range of the share of a piece's points on the first side of a cut
 
 Sides = tuple[Geometry, Geometry]
 
@@ -139,8 +132,7 @@ def _read_mixes() -> dict[str, tuple[ShapesConfig, str]]:
     return {name: (from_mapping(ShapesConfig, table[name], name), words[name]) for name in table}
 
 
-MIXES = _read_mixes()
-"""Options of the data set: settings, and a description."""
+MIXES = _read_mixes()  # options of the data set: settings, and a description
 
 
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
@@ -343,16 +335,12 @@ class ManyConfig:
 
     kind: str | None = None
     """``cut``: the surface of a solid, cut by planes; ``fracture``: the solid, broken; None: in turns."""
-    pieces: tuple[int, int] = (3, 10)
-    """Fewest and most pieces of the object."""
-    foreign: int | None = None
-    """Pieces of another object that was cut alike; None: one in every third puzzle."""
+    pieces: tuple[int, int] = (3, 10)  # fewest and most pieces of the object
+    foreign: int | None = None  # pieces of another object that was cut alike; None: one in every third puzzle
     missing: int | None = None
     """Pieces that are taken away; None: one in every third puzzle of four pieces or more."""
-    points: int = 1000
-    """Mean number of points of a piece."""
-    noise: float = 0.0025
-    """Standard deviation of each coordinate."""
+    points: int = 1000  # mean number of points of a piece
+    noise: float = 0.0025  # standard deviation of each coordinate
 
     def __post_init__(self) -> None:
         low, high = self.pieces

@@ -26,59 +26,40 @@ from bitr.io import Geometry, area_vectors, join, sample_surface
 RECIPE, MADE_WITH = "46a660f3549e", "3.5.4"
 """Version of the way from a seed to a broken solid, and of manifold3d, in the names of folders of them.
 Change it whenever a seed gives another solid; a test compares some."""
-VESSELS = "1"
-"""Version of the way from a seed to a broken vessel or a chip; change it as RECIPE."""
+VESSELS = "1"  # version of the way from a seed to a broken vessel or a chip; change it as RECIPE
 FIRST = {"train": 0, "val": 10**9, "test": 2 * 10**9}
 """Seed of each split's first solid: the ranges have no seed in common."""
-OUTSIDE = -1
-"""Stands in place of a cut for the surface of the solid before it broke."""
-WHOLE = 0
-"""The node that is the whole solid."""
+OUTSIDE = -1  # stands in place of a cut for the surface of the solid before it broke
+WHOLE = 0  # the node that is the whole solid
 
-TRIES = 12
-"""Cuts to try through a piece before it is left as it is."""
-SHARE = (0.2, 0.8)
-"""Least and greatest share of its volume on either side of a cut."""
-CHIP = (0.005, 0.1)
-"""Least and greatest share of a chip in the surface of both pieces."""
-TOUCHING = 0.25
-"""Two nodes fit if they touch along this share of the smaller one's broken surface."""
-SAMPLES = 400
-"""Points that tell which pieces touch along a cut."""
+TRIES = 12  # cuts to try through a piece before it is left as it is
+SHARE = (0.2, 0.8)  # least and greatest share of its volume on either side of a cut
+CHIP = (0.005, 0.1)  # least and greatest share of a chip in the surface of both pieces
+TOUCHING = 0.25  # two nodes fit if they touch along this share of the smaller one's broken surface
+SAMPLES = 400  # points that tell which pieces touch along a cut
 
 
 @dataclass(frozen=True)
 class Relief:
     """Looks of a cutting surface."""
 
-    planar: float
-    """Share of cuts that are planes."""
-    spacing: float
-    """Distance of the corners of a surface that is none, where the whole solid has size 1."""
-    roughness: tuple[float, float]
-    """Range of the roughness of its fractal relief: 0 smooth, 1 jagged."""
-    steep: tuple[float, float]
-    """Range of its greatest slope."""
+    planar: float  # share of cuts that are planes
+    spacing: float  # distance of the corners of a surface that is none, where the whole solid has size 1
+    roughness: tuple[float, float]  # range of the roughness of its fractal relief: 0 smooth, 1 jagged
+    steep: tuple[float, float]  # range of its greatest slope
 
 
-SMOOTH = Relief(0.2, 0.06, (0.3, 1.0), (0.15, 0.9))
-"""Cuts through solids."""
-ROUGH = Relief(0.05, 0.04, (0.8, 1.3), (0.8, 1.8))
-"""Cuts through vessels, and those that take a chip off."""
-DEEP = 9.0
-"""Depth of a cutter below its surface, in radii of the solid: farther than anything to be cut."""
-WIDE = 1.35
-"""Half the width of its surface, in radii of the solid: with a margin."""
+SMOOTH = Relief(0.2, 0.06, (0.3, 1.0), (0.15, 0.9))  # cuts through solids
+ROUGH = Relief(0.05, 0.04, (0.8, 1.3), (0.8, 1.8))  # cuts through vessels, and those that take a chip off
+DEEP = 9.0  # depth of a cutter below its surface, in radii of the solid: farther than anything to be cut
+WIDE = 1.35  # half the width of its surface, in radii of the solid: with a margin
 
 WEAR_LENGTH, LEAST_WEAR, MOST_WEAR = 0.5, 0.3, 2.0
 """Wave length of the changes of wear, where the whole has size 1, and extremes in multiples of the mean."""
-FILLET = 2**0.5 - 1
-"""Depth of a fillet in the middle of a right angle, in radii: √2 − 1."""
-LOST = 0.25
-"""Mean depth by which a worn break is lower than a fresh one, in widths of the wear at its edge."""
+FILLET = 2**0.5 - 1  # depth of a fillet in the middle of a right angle, in radii: √2 − 1
+LOST = 0.25  # mean depth by which a worn break is lower than a fresh one, in widths of the wear at its edge
 
-Height = Callable[[np.ndarray], np.ndarray]
-"""(n, 2) places in the plane → (n,) heights."""
+Height = Callable[[np.ndarray], np.ndarray]  # (n, 2) places in the plane → (n,) heights
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,19 +20,14 @@ from bitr.errors import InputError
 
 Solid = Any
 """A ``manifold3d.Manifold``, closed and without boundary; a + b is the union, a - b the difference."""
-Field = Callable[[np.ndarray], np.ndarray]
-"""(n, 3) points → (n,) signed distances, positive inside."""
+Field = Callable[[np.ndarray], np.ndarray]  # (n, 3) points → (n,) signed distances, positive inside
 Faces = Int64[np.ndarray, "f 3"]
 Grid = Int64[np.ndarray, "_ _"]
-Section = Float64[np.ndarray, "s 2"]
-"""A closed curve in the plane."""
+Section = Float64[np.ndarray, "s 2"]  # a closed curve in the plane
 
-CELL = 0.11
-"""Cell of the grid on which fields are evaluated, and length of the edges of the faces."""
-REACH = 1.45
-"""Half the width of the grid; fields must be outside, below 0, at its border."""
-WAVES = 7
-"""Plane waves in an octave of a fractal field: enough that no direction stands out."""
+CELL = 0.11  # cell of the grid on which fields are evaluated, and length of the edges of the faces
+REACH = 1.45  # half the width of the grid; fields must be outside, below 0, at its border
+WAVES = 7  # plane waves in an octave of a fractal field: enough that no direction stands out
 
 
 def kernel() -> Any:

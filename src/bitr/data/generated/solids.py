@@ -25,14 +25,10 @@ from bitr.data.generated.kernel import (
 from bitr.data.generated.vessels import vessel
 from bitr.data.poses import Points, Vector
 
-EDGE = 0.1
-"""Longest edge of a face, before the detail is added, where the largest radius is 1."""
-STRETCH = 0.55
-"""Largest stretch or squeeze by detail: below 1 it cannot fold a surface over."""
-STEPS = 60
-"""Rings along a sweep."""
-BALL_SEGMENTS = 56
-"""Corners around the ball from which superquadrics are made."""
+EDGE = 0.1  # longest edge of a face, before the detail is added, where the largest radius is 1
+STRETCH = 0.55  # largest stretch or squeeze by detail: below 1 it cannot fold a surface over
+STEPS = 60  # rings along a sweep
+BALL_SEGMENTS = 56  # corners around the ball from which superquadrics are made
 
 Rng = np.random.Generator
 

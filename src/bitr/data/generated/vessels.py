@@ -12,14 +12,11 @@ from bitr.data.generated import kernel
 from bitr.data.generated.kernel import Section, Solid, random_section, revolve, sweep_section, union
 from bitr.settings import from_mapping, read_toml
 
-AROUND, LEVELS, THIN_LEVELS = 48, 26, 30
-"""Corners around a vessel, and rings from its foot to its rim."""
-WALL = (0.02, 0.10)
-"""Range of the thickness of a thin wall, in largest radii."""
+AROUND, LEVELS, THIN_LEVELS = 48, 26, 30  # corners around a vessel, and rings from its foot to its rim
+WALL = (0.02, 0.10)  # range of the thickness of a thin wall, in largest radii
 STRETCH = 0.15
 """Largest stretch or squeeze by which a thin vessel differs from a turned one: its wall stays as thin."""
-NARROWEST = 0.03
-"""Least radius of a hollow."""
+NARROWEST = 0.03  # least radius of a hollow
 
 Range = tuple[float, float]
 Rng = np.random.Generator

@@ -20,27 +20,21 @@ from bitr.data.storage import frozen_splits, open_npz
 from bitr.errors import InputError
 from bitr.io import Geometry, join, sample_surface
 
-SECTORS = 24
-"""Pieces around the axis of a turned body: a chord lies 1% of the radius inside its circle."""
-AROUND = 72
-"""Faces of the seen surface around the axis."""
+SECTORS = 24  # pieces around the axis of a turned body: a chord lies 1% of the radius inside its circle
+AROUND = 72  # faces of the seen surface around the axis
 SCANS = Path("manipulation") / "gso_tableware_meshes.npz"
 """Tableware of Google Scanned Objects, below the folder of data: metres, z up, standing at z = 0, under
 "<name>/v" and "<name>/f"."""
-CELL = 0.01
-"""Size of a piece of a scan, in metres: larger holes stay open, walls are off by at most 0.5 mm."""
-OVERLAP = 0.001
-"""Overlap of neighbouring pieces of a scan, so that nothing gets caught between them."""
+CELL = 0.01  # size of a piece of a scan, in metres: larger holes stay open, walls are off by at most 0.5 mm
+OVERLAP = 0.001  # overlap of neighbouring pieces of a scan, so that nothing gets caught between them
 SKIN = 0.001
 """Thickness of pieces below a scanned surface, so that a flat face has a volume; real walls are thicker."""
 SAMPLES = 40_000
 PIXEL, HOLE_SAMPLES = 0.0015, 60_000
 """Pixel, in metres, and number of points of the picture from the side that shows a hole."""
 
-Piece = Float64[np.ndarray, "_ 3"]
-"""Corners of a convex piece."""
-Profile = Float64[np.ndarray, "m 2"]
-"""Radii and heights."""
+Piece = Float64[np.ndarray, "_ 3"]  # corners of a convex piece
+Profile = Float64[np.ndarray, "m 2"]  # radii and heights
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +43,7 @@ class Body:
 
     name: str
     surface: Geometry
-    pieces: tuple[Piece, ...]
-    """Convex pieces that together fill the body; holes between them stay open."""
+    pieces: tuple[Piece, ...]  # convex pieces that together fill the body; holes between them stay open
 
     @property
     def size(self) -> float:
@@ -254,8 +247,7 @@ class Hole:
     center: Vector
     axis: Vector
     radius: float
-    reach: float
-    """Distance from the centre to the farthest point of the hole."""
+    reach: float  # distance from the centre to the farthest point of the hole
     pixels: int
 
 

@@ -30,23 +30,17 @@ from bitr.io import Geometry
 RECIPE, MADE_WITH = "1e0ed8655ba8", "3.2.7"
 """Version of the way from an id to a scene and its clouds, and of PyBullet, in the names of folders of stored
 ones. Change it whenever an id gives another scene."""
-SCANNED_EVERY = 4
-"""If scanned objects are at hand, each fourth scene has them; the others stay the same."""
+SCANNED_EVERY = 4  # if scanned objects are at hand, each fourth scene has them; the others stay the same
 ID = re.compile(r"(mug-hanging|bowl-placing)/(train|val|test)/\d+/\d+(/scanned)?")
-ATTEMPTS = 50
-"""Scenes to draw until one holds."""
-STEADY = 0.003
-"""Metres that an object may move from its target in a second: far less than success asks for."""
-CALM = 5e-4
-"""Metres a second, below which an object is at rest."""
+ATTEMPTS = 50  # scenes to draw until one holds
+STEADY = 0.003  # metres that an object may move from its target in a second: far less than success asks for
+CALM = 5e-4  # metres a second, below which an object is at rest
 SECONDS, LONGEST = 1.0, 15.0
 """Time between the release of an object and the look at it, and most time for it to come to rest."""
 FARTHEST_MOVE, FARTHEST_TURN_DEG = 0.03, 30.0
 """Metres that the centre of mass, and degrees that the object, may move after the release."""
-DEEPEST = 0.02
-"""Deepest start in other bodies, relative to the object's own size: about 3 mm for a mug."""
-TOUCHING = 0.001
-"""Metres between bodies that count as contact."""
+DEEPEST = 0.02  # deepest start in other bodies, relative to the object's own size: about 3 mm for a mug
+TOUCHING = 0.001  # metres between bodies that count as contact
 UPRIGHT_DEG = 15.0
 
 ALL_AROUND, FROM_ABOVE = (30.0, -30.0) * 3, (20.0, 50.0) * 3
@@ -64,15 +58,12 @@ RECORDINGS = {
 class Draft:
     """A scene before its physics: the support stands in the world, the object is held at its start."""
 
-    object: Body
-    """Its centre of mass is at the origin."""
+    object: Body  # its centre of mass is at the origin
     support: Body
     unmet: Callable[[Pose], str | None]
     """The reason why the object at this pose, world from object, misses its goal; None if it meets it."""
-    start: Pose
-    """World from object, at the release that lets it find its place."""
-    observed: Pose
-    """Source from object, when it is seen."""
+    start: Pose  # world from object, at the release that lets it find its place
+    observed: Pose  # source from object, when it is seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +72,7 @@ class Scene:
 
     id: str
     draft: Draft
-    target: Pose
-    """World from object, at rest on the support."""
+    target: Pose  # world from object, at rest on the support
 
     @property
     def ref_from_src(self) -> Pose:
@@ -148,10 +138,8 @@ class Outcome:
     """Result of a release; lengths in metres."""
 
     succeeded: bool
-    reason: str
-    """The reason of a failure; "stays" for a success."""
-    penetration: float
-    """Depth of the object in others when it was placed."""
+    reason: str  # the reason of a failure; "stays" for a success
+    penetration: float  # depth of the object in others when it was placed
     moved: float
     turned_deg: float
 
@@ -208,8 +196,7 @@ class Task:
     sizes: dict[str, int]
     draw: Callable[[np.random.Generator, str, int | None, Path | None], Draft]
     """(generator, split, choice, root) → draft, of scanned objects if a choice among them is given."""
-    is_round: bool
-    """Turning the object about its own z axis does not change the result."""
+    is_round: bool  # turning the object about its own z axis does not change the result
 
 
 def about_z(angle: float) -> Float64[np.ndarray, "3 3"]:
