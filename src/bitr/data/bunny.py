@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from bitr.data.poses import AssemblyPair, Make, Pairs
+from bitr.data.poses import AssemblyPair, Pairs
 from bitr.data.storage import find_below
 from bitr.data.transforms import add_outliers, assembled, move_randomly, sample, split, to_unit_sphere
 from bitr.errors import require
@@ -164,10 +164,9 @@ def _make_jug(split: str, i: int, rng: np.random.Generator) -> AssemblyPair:
 
 def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
     if name == "jugs":
-        make: Make = partial(_make_jug, split)
-    else:
-        make = partial(_make_bunny, bunny(root) if name == "bunny" else stand_in(), split)
-    return Pairs(name, split, seed, make, range((JUGS if name == "jugs" else BUNNIES)[split]))
+        return Pairs(name, split, seed, partial(_make_jug, split), range(JUGS[split]))
+    whole = bunny(root) if name == "bunny" else stand_in()
+    return Pairs(name, split, seed, partial(_make_bunny, whole, split), range(BUNNIES[split]))
 
 
 OPEN = {name: partial(_open, name) for name in ("bunny", "bunny-stand-in", "jugs")}

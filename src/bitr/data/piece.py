@@ -12,7 +12,7 @@ from bitr.data.transforms import take
 from bitr.errors import require
 from bitr.groups import Cloud
 from bitr.io import Geometry, as_points, estimate_normals, even_draw, farthest_points
-from bitr.io.sample import CANDIDATES
+from bitr.io.geometry import CANDIDATES
 from bitr.model import BITRConfig
 
 SAMPLES = 16  # points drawn on a mesh for each point that the model sees

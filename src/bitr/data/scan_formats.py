@@ -6,6 +6,7 @@ npz files, ASL's and libpointmatcher's csv tables, KITTI odometry, fragments of 
 
 from __future__ import annotations
 
+import _codecs
 import csv
 import pickle
 import re
@@ -102,11 +103,8 @@ def _read_poses(path: Path, key: str, entry: str) -> Iterator[tuple[str, str, Po
             require(name.lower() in names, f"{path}: has no column {name}, {expected}")
         for row in rows:
             at = f"{path}, line {rows.line_num}"
-            try:
-                matrix = np.array([float(row[names[name.lower()]]) for name in entries]).reshape(4, 4)
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{at}: {str(error)[:60]}, expected numbers") from error
-            yield at, str(row[names[key.lower()]]), nearest_pose(matrix, at)
+            numbers = " ".join(str(row[names[name.lower()]]) for name in entries)
+            yield at, str(row[names[key.lower()]]), pose_of_numbers(numbers, at)
 
 
 def _whole_number(text: str, at: str) -> int:
@@ -183,8 +181,6 @@ def read_fragment(path: Path) -> Geometry:
 
 def _array_parts() -> list[Any]:
     """The types that a numpy array is rebuilt from; numpy 1 and 2 name the first differently."""
-    import _codecs
-
     rebuild = np.zeros(1).__reduce__()[0]
     names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
     kinds = [type(np.dtype(kind)) for kind in (np.float32, np.float64)]
@@ -249,7 +245,7 @@ def _read_depth(path: Path) -> Float64[np.ndarray, "h w"]:
 
 
 def _frame_pose(depth: Path) -> Pose:
-    """``world_from_camera`` of a frame, from the pose file beside its depth image."""
+    """Read ``world_from_camera`` of a frame, from the pose file beside its depth image."""
     path = depth.with_name(depth.name.replace(".depth.png", ".pose.txt"))
     return pose_of_numbers(read_text(path, f"the pose of {depth.name}"), str(path))
 

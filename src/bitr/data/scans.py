@@ -159,22 +159,17 @@ def room_puzzle(root: Path | None, place: str, first: int, count: int, seed: int
 
 
 def outdoor_sequences(root: Path | None) -> Places:
-    """The scans below the root, by sequence."""
-    found: dict[str, list[Scan]] = {}
-    found |= {path.stem.split("_")[0]: formats.read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
-    found |= {_asl_name(path): formats.read_asl(path.parent) for path in find_below(root, *ASL)}
-    lists = {path.stem.removesuffix("CloudList"): path for path in find_below(root, LISTS)}
-    found |= {name: formats.read_cloud_list(path) for name, path in lists.items()}
-    for folder in find_below(root, KITTI):
-        name = f"kitti{folder.parent.name}"
-        if name not in found:
-            found[name] = formats.read_kitti_sequence(folder.parent)
+    """Read the scans below the root, by sequence."""
+    found = {path.stem.split("_")[0]: formats.read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
+    for folder in (path.parent for path in find_below(root, *ASL)):
+        place = folder.parent if folder.name in ("local_frame", "csv_local") else folder
+        found[place.name] = formats.read_asl(folder)
+    for path in find_below(root, LISTS):
+        found[path.stem.removesuffix("CloudList")] = formats.read_cloud_list(path)
+    for folder in (path.parent for path in find_below(root, KITTI)):
+        if f"kitti{folder.name}" not in found:
+            found[f"kitti{folder.name}"] = formats.read_kitti_sequence(folder)
     return found
-
-
-def _asl_name(path: Path) -> str:
-    folder = path.parent
-    return folder.parent.name if folder.name in ("local_frame", "csv_local") else folder.name
 
 
 def outdoor_split(places: Places, split: str) -> dict[str, list[Scan]]:

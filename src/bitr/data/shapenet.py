@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from bitr.data.poses import AssemblyPair, Pairs, pose
@@ -100,12 +99,8 @@ def packed_shapes(path: Path, *labels: str) -> Shapes:
     fits = points.ndim == 3 and points.shape[2] == 3 and {len(c) for c in (names, *columns)} == {len(points)}
     require(fits, f"{path}: points have the shape {points.shape}, expected ({len(names)}, n, 3)")
     ids = ["/".join(str(value) for value in row) for row in zip(*columns, names, strict=True)]
-    clouds = points.astype(np.float32)
-    return {id: partial(_as_geometry, cloud, id) for id, cloud in zip(ids, clouds, strict=True)}
-
-
-def _as_geometry(points: Float32[np.ndarray, "n 3"], name: str) -> Geometry:
-    return Geometry(points.astype(np.float64), name=name)
+    clouds = points.astype(np.float32).astype(np.float64)
+    return {id: partial(Geometry, cloud, name=id) for id, cloud in zip(ids, clouds, strict=True)}
 
 
 def shapenet_models(root: Path | None, synset: str) -> Shapes:

@@ -96,11 +96,13 @@ def from_table(table: Float64[np.ndarray, "n c"], name: str, suffix: str = "") -
     for start in {6: (3,), 7: (3, 4), 9: (3, 6)}.get(columns, ()):
         triple = np.ascontiguousarray(table[:, start : start + 3])
         rows = triple[np.isfinite(triple).all(axis=1)]
-        if geometry.normals is None and _are_unit(rows):
+        are_unit = len(rows) and (np.abs(np.linalg.norm(np.clip(rows, -2, 2), axis=1) - 1) < 0.02).all()
+        are_colors = len(rows) and ((rows >= 0) & (rows <= 255)).all()
+        if geometry.normals is None and are_unit:
             geometry, known = replace(geometry, normals=triple), known + 1
             if columns == 7:
                 break  # the seventh is a curvature
-        elif geometry.colors is None and _are_colors(rows) and (columns, start) != (7, 3):
+        elif geometry.colors is None and are_colors and (columns, start) != (7, 3):
             geometry, known = geometry.paint(triple), known + 1
     if known >= (2 if columns == 9 else 1):
         return geometry
@@ -108,16 +110,6 @@ def from_table(table: Float64[np.ndarray, "n c"], name: str, suffix: str = "") -
         f"{columns} columns without names, of which some are neither normals of length 1 nor colours "
         "in 0..255: ignored (name them in a first line such as: x y z nx ny nz)"
     )
-
-
-def _are_unit(rows: Float64[np.ndarray, "n 3"]) -> bool:
-    if not len(rows) or np.abs(rows).max() > 2:
-        return False
-    return bool((np.abs(np.linalg.norm(rows, axis=1) - 1) < 0.02).all())
-
-
-def _are_colors(rows: Float64[np.ndarray, "n 3"]) -> bool:
-    return len(rows) > 0 and bool(((rows >= 0) & (rows <= 255)).all())
 
 
 def read_npy(source: Source) -> Geometry:
