@@ -170,7 +170,7 @@ Degree = tuple[int, int]
 Field = dict[Degree, Tensor]  # features on points, one (N, m, c) tensor per degree: m components, c channels
 
 
-def swapped(degree: Degree) -> Degree:
+def mirror(degree: Degree) -> Degree:
     return degree[1], degree[0]
 
 

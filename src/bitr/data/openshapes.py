@@ -22,8 +22,8 @@ from bitr.data.generated.fracture import (
     break_at_random,
     cache_folder,
     fracture_key,
+    keep_whole,
     load_fracture,
-    unbroken,
 )
 from bitr.data.generated.kernel import solid_of_mesh
 from bitr.data.poses import AssemblyPair, Make, Pairs
@@ -170,7 +170,7 @@ class DrawPairs:
         """The mesh, broken if that is wanted and possible."""
         mesh = shapes.mesh(index)
         if not (self.config.mix[0] > 0 and shapes.watertight[index]):
-            return unbroken(mesh)
+            return keep_whole(mesh)
         path = self.folder / f"{_key(mesh)}-{turn}.shape"
         return load_fracture(path, partial(_break, mesh, self.config.pieces, turn))
 
@@ -180,9 +180,9 @@ def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> Fracture:
     assert mesh.faces is not None
     whole = solid_of_mesh(mesh.points, mesh.faces, MAIN_PART)
     if whole is None:
-        return unbroken(mesh)
+        return keep_whole(mesh)
     found = break_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
-    return found if len(found.fits) else unbroken(mesh)
+    return found if len(found.fits) else keep_whole(mesh)
 
 
 def _key(mesh: Geometry) -> str:

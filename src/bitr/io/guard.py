@@ -1,7 +1,7 @@
 """The guard around all readers: which files are opened, which claims believed, which geometry accepted.
 
 A reader gets a `Source`, compares every count in the file with the bytes or lines that there are before it
-allocates anything, and may raise whatever it likes: `guarded` turns it into one line that names the file.
+allocates anything, and may raise anything: `one_line_errors` turns it into one line that names the file.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _suggest(path: Path, suffixes: Collection[str]) -> str:
 
 
 @contextmanager
-def guarded(source: Source, kind: str) -> Iterator[None]:
+def one_line_errors(source: Source, kind: str) -> Iterator[None]:
     """Turn every error of a reader into an InputError of one line."""
     try:
         # numbers out of range become NaN or infinite, and are counted as such by `check`

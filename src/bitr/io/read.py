@@ -16,7 +16,7 @@ from bitr.groups import Cloud
 from bitr.io.clouds import read_kitti, read_las, read_npy, read_npz, read_pcd, read_text
 from bitr.io.geometry import COLOR, NORMAL, POSITION, Geometry, from_columns, join_scene, place
 from bitr.io.gltf import read_gltf
-from bitr.io.guard import Source, check, guarded, open_source
+from bitr.io.guard import Source, check, one_line_errors, open_source
 from bitr.io.meshes import OFF_MAGIC, is_binary_stl, read_obj, read_off, read_ply, read_stl
 
 Reader = Callable[[Source], Geometry]
@@ -54,7 +54,7 @@ def read(path: str | os.PathLike[str]) -> Geometry:
     """The points or the mesh of a file, checked; anything wrong raises an InputError of one line."""
     source = open_source(Path(path), READERS)
     suffix = _find_kind(source)
-    with guarded(source, suffix.removeprefix(".")):
+    with one_line_errors(source, suffix.removeprefix(".")):
         return check(READERS[suffix](source))
 
 

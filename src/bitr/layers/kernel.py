@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bitr.groups import Degree, Field, Rep, components, swapped
+from bitr.groups import Degree, Field, Rep, components, mirror
 from bitr.layers.edges import Edges, Radial
 from bitr.layers.neighbors import gather_neighbors
 
@@ -132,7 +132,7 @@ class KernelWeights(nn.Module):
         names = _name_weights(rep_in, rep_out, radial.num_weights)
         if tied:
             for (o, i), own in list(names.items()):
-                mirrored = names[swapped(o), swapped(i)].transpose(1, 2)[radial.swap_order]
+                mirrored = names[mirror(o), mirror(i)].transpose(1, 2)[radial.swap_order]
                 names[o, i] = torch.minimum(own, mirrored)
         free = torch.cat([name.flatten() for name in names.values()]).unique()
         self.places = {degrees: torch.searchsorted(free, name) for degrees, name in names.items()}

@@ -16,8 +16,8 @@ from bitr.data.generated.fracture import (
     Fracture,
     ShapeCache,
     cache_folder,
+    keep_whole,
     sample_worn,
-    unbroken,
 )
 from bitr.data.generated.kernel import random_direction
 from bitr.data.poses import AssemblyPair, Items, Pairs, Points, PuzzleCase, Vector, inverse, random_pose
@@ -297,7 +297,7 @@ def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.rand
 
 def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
     files = find_below(root, *MESH_FILES)
-    meshes = tuple((path.stem, unbroken(to_unit_sphere(read(path)))) for path in files)
+    meshes = tuple((path.stem, keep_whole(to_unit_sphere(read(path)))) for path in files)
     return Pairs("shapes:meshes", split, seed, partial(_make_of_mesh, meshes), range(PER_MESH * len(meshes)))
 
 

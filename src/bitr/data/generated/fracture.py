@@ -109,7 +109,7 @@ class Fracture:
         return Geometry(self.points.astype(np.float64), faces=self.faces[chosen].astype(np.int64))
 
 
-def unbroken(mesh: Geometry) -> Fracture:
+def keep_whole(mesh: Geometry) -> Fracture:
     """A mesh as it is, solid or not: the whole is its only node."""
     require(mesh.faces is not None, f"{mesh.name}: is a cloud of points, expected a mesh")
     assert mesh.faces is not None
