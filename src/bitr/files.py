@@ -58,11 +58,7 @@ def check_target(target: Path, *, force: bool) -> None:
 
 @contextmanager
 def lock_file(path: Path, busy: str) -> Iterator[BinaryIO]:
-    """Open a file to read and append, for this process alone; ``busy`` says why another is refused.
-
-    The system releases a lock when its process ends, however it ends. Where there are no locks, nobody is
-    refused.
-    """
+    """Open a file for this process alone (where there are locks); ``busy`` tells others why not."""
     with open(path, "a+b") as file:
         if _lock(file) is False or not _is_at(file, path):
             raise InputError(f"{path}: {busy}")

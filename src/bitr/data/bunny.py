@@ -62,10 +62,7 @@ def _make_bunny(shape: Geometry, split_name: str, i: int, rng: np.random.Generat
 
 
 def bumpy_shape(n: int, generator: torch.Generator) -> Float64[Tensor, "n 3"]:
-    """Points on a stretched sphere with bumps and dents at random places: no two sides look alike.
-
-    Shape and sample both come from ``generator``; the size is of order 1.
-    """
+    """Points on a stretched sphere of size about 1 with random bumps and dents: no two sides look alike."""
     direction, center = _normal(generator, n, 3), _normal(generator, NUM_BUMPS, 3)
     direction, center = (v / v.norm(dim=-1, keepdim=True) for v in (direction, center))
     height = 0.6 * _uniform(generator, NUM_BUMPS) - 0.2

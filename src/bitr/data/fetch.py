@@ -1,7 +1,4 @@
-"""Getting a data set: whether it is there, where it comes from, download, check, unpack.
-
-Imports nothing heavy: a list of data sets, and an archive that is refused, take no time.
-"""
+"""Data sets on disk and on the net: look, download, check, unpack. Imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -155,11 +155,7 @@ def _pieces_in(folder: Path) -> list[Path]:
 
 
 def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
-    """The surface of several pieces together.
-
-    A face that is there twice has the fragment on both sides: it is inside, and dropped. Single pieces have
-    such faces too, left by the cells that they were put together from.
-    """
+    """Join pieces; a face that is there twice lies inside the fragment and is dropped."""
     whole = join(pieces, name)
     require(whole.faces is not None, f"{name}: has no faces, expected a mesh")
     assert whole.faces is not None

@@ -72,10 +72,7 @@ def label(name: str) -> str:
 
 
 def family(name: str) -> str:
-    """The owner of an object and the first word of its name that is no variant.
-
-    Chair_1, ChairBlue and chair-small of one owner are a family, which no split divides.
-    """
+    """The owner and the first telling word of a name: Chair_1, ChairBlue and chair-small are a family."""
     words = [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", label(name)) if len(w) > 1]
     telling = [word for word in words if word not in VARIANT_WORDS] or words or [label(name)]
     return f"{name.partition('/')[0]}/{telling[0].removesuffix('s')}"
@@ -201,10 +198,7 @@ def draw_pairs(split: str, root: Path | None, config: ShapesConfig) -> DrawPairs
 def openshapes(
     split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None
 ) -> Pairs:
-    """Pairs of the meshes of a split; consecutive pairs are of different objects.
-
-    Held-out pairs know the symmetries of their pieces.
-    """
+    """Open pairs of the meshes of a split; held-out pairs know the symmetries of their pieces."""
     make = replace(draw_pairs(split, root, config or ShapesConfig()), with_symmetry=split != "train")
     count = max(COUNTS[split], len(make.objects)) if make.objects else 0
     return Pairs(NAME, split, seed, make, range(count))

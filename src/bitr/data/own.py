@@ -178,10 +178,7 @@ class OwnPair:
 
 
 def own_pairs(path: Path, split: str = "test", keep: Callable[[OwnPair], bool] | None = None) -> Pairs:
-    """Open the pairs of a folder or manifest that belong to the split and that ``keep`` accepts.
-
-    Pairs that name no split are for the test: nothing is trained on by accident.
-    """
+    """Open the pairs of a split that ``keep`` accepts; pairs that name no split are for the test."""
     pairs = listed_pairs(path)
     check_split(str(path), split)
     chosen = [pair for pair in pairs if (pair.split or "test") == split]
@@ -269,10 +266,7 @@ def write_pairs(
     split: str,
     on_pair: Callable[[int], None] = lambda done: None,
 ) -> Path:
-    """Write ``pairs/NUMBER/`` with source.npz, reference.npz and pose.txt for each, and a manifest of all.
-
-    The manifest is written last: a folder that has one is complete. A folder that has files is refused.
-    """
+    """Write each pair to a folder ``pairs/NUMBER/`` and, last, a manifest of all, into a new folder."""
     is_new = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     require(is_new, f"{folder}: exists already and is not an empty folder; choose another name")
     rows = []

@@ -63,10 +63,7 @@ def random_pose(rng: np.random.Generator, size: float) -> Pose:
 
 
 def nearest_pose(matrix: Pose, name: str) -> Pose:
-    """Project the rotation of a matrix to SO(3); raise, naming it, if the matrix is no rigid motion.
-
-    Poses in files carry few digits, and products of inexact rotations drift.
-    """
+    """Project a rotation of few digits to SO(3); raise, naming it, if the matrix is no rigid motion."""
     check_rigid(matrix, f"{name}: the pose", NOT_A_ROTATION)
     rotation = torch.from_numpy(np.ascontiguousarray(matrix[:3, :3]))
     return pose(nearest_rotation(rotation).numpy(), matrix[:3, 3])

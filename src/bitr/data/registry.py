@@ -113,10 +113,7 @@ def dataset(
 
 
 def mixture(names: Sequence[str]) -> DatasetInfo:
-    """Data sets in turns; each counts as often as it is named, also among the held-out pairs.
-
-    A mixture is as long as its longest part; shapes of shorter parts come again, in other pieces.
-    """
+    """Data sets in turns, each as often as it is named; shorter ones repeat, in other pieces."""
     parts = [info(name) for name in names]
     return DatasetInfo(
         name=PLUS.join(names),

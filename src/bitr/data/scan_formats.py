@@ -205,10 +205,7 @@ def read_depth_scene(folder: Path) -> list[Scan]:
 
 
 def _fuse(frames: tuple[Path, ...], intrinsics: Matrix) -> Geometry:
-    """Fuse a run of frames, in the coordinates of the first camera, by averaging on a grid.
-
-    There is no test for free space, so noise at the rims of objects stays in.
-    """
+    """Fuse a run of frames, in the first camera's coordinates, by averaging on a grid."""
     first_from_world = inverse(_frame_pose(frames[0]))
     clouds = []
     for path in frames[::EVERY]:

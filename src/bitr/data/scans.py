@@ -115,10 +115,7 @@ def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
 
 
 def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
-    """All pairs of scans of one place that overlap little; at most 100, evenly chosen.
-
-    Overlap is the share of the smaller scan's points that have one of the other within two grid steps.
-    """
+    """Choose up to 100 pairs of scans of one place that share little of the smaller one."""
     found = []
     for place in sorted(places):
         scans = sorted(places[place], key=lambda scan: scan.number)

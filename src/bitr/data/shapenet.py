@@ -89,10 +89,7 @@ def _open(name: str, keep: float, split: str, root: Path | None, seed: int) -> P
 
 
 def packed_shapes(path: Path, *labels: str) -> Shapes:
-    """The shapes of an npz file with arrays ``points`` and ``names``.
-
-    An id is the shape's labels and name, joined by slashes; a label is an array with an entry for each shape.
-    """
+    """Shapes of an npz file's ``points``, by ids of their labels and ``names``, joined by slashes."""
     with open_npz(path, "points", "names", *labels) as arrays:
         points, names = arrays["points"], arrays["names"]
         columns: list[NDArray[np.generic]] = [arrays[label] for label in labels]

@@ -107,10 +107,7 @@ def sample(shape: Geometry, n: int, rng: np.random.Generator) -> Geometry:
 
 
 def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "mean") -> Geometry:
-    """One point for each occupied cube of a grid through the origin: the mean of its points, or the first.
-
-    Points come in the order of the cubes. Mean normals are scaled to length 1.
-    """
+    """One point for each occupied cube of a grid, in order: the mean of its points, or the first."""
     require(size > 0, f"{cloud.name}: a grid of size {size!r}, expected more than 0")
     cubes = np.floor(cloud.points / size).astype(np.int64)
     cubes -= cubes.min(axis=0)
@@ -177,10 +174,7 @@ def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geom
 
 
 def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
-    """Keep the part of a cloud on one side of a random plane: a share ``keep`` of its points.
-
-    For one state of the generator, a smaller crop is part of a larger one.
-    """
+    """Keep a share of the points, on one side of a random plane."""
     part = f"cannot keep a share of {keep!r}"
     require(0 < keep <= 1, f"{cloud.name}: {part}, expected more than 0 and at most 1")
     order = _order_across(cloud, rng)
@@ -203,10 +197,7 @@ def jitter(cloud: Geometry, std: float, rng: np.random.Generator) -> Geometry:
 def add_outliers(
     cloud: Geometry, count: int, rng: np.random.Generator, low: float = -1.0, high: float = 1.0
 ) -> Geometry:
-    """Append ``count`` points, uniform in the cube from ``low`` to ``high`` along each axis.
-
-    They get random normals and colours if the cloud has some.
-    """
+    """Append ``count`` points of a cube, with random normals and colours if the cloud has some."""
     direction = rng.normal(size=(count, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     points, shades = rng.uniform(low, high, (count, 3)), rng.random((count, 3))
@@ -262,10 +253,7 @@ class Warp:
 
 
 def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Warp:
-    """Waves about as long as the whole, in the reference's frame, that bend, twist and swell it.
-
-    The slopes sum to at most ``size``, so that below 1 nothing folds over.
-    """
+    """Waves that bend the whole; their slopes sum to at most ``size``: below 1 nothing folds over."""
     placed = move_points(pair.ref_from_src, pair.source.points)
     whole = np.concatenate([placed, pair.reference.points])
     center, radius = whole.mean(axis=0), np.sqrt(whole.var(axis=0).sum())

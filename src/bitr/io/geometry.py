@@ -250,10 +250,7 @@ def _about_centroid(points: Points) -> Points:
 def estimate_normals(
     points: Float64[np.ndarray, "m 3"], cloud: Float64[np.ndarray, "n 3"]
 ) -> Float64[np.ndarray, "m 3"]:
-    """Unit normals at ``points`` of the surface that ``cloud`` samples, pointing away from its centroid.
-
-    A normal is the direction in which the nearest points of the cloud spread least.
-    """
+    """Unit normals at ``points``: where the cloud spreads least nearby, away from its centroid."""
     center = cloud.mean(0)
     neighbors = cloud[cKDTree(cloud).query(points, k=min(NUM_NEIGHBORS, len(cloud)))[1]]
     neighbors = neighbors - neighbors.mean(1, keepdims=True)

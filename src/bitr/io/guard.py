@@ -128,10 +128,7 @@ def is_number(token: str) -> bool:
 
 
 def open_source(path: Path, suffixes: Collection[str]) -> Source:
-    """The file's bytes; a missing, empty, endless or unreadable file raises.
-
-    In place of a missing one, another with one of the suffixes is suggested.
-    """
+    """The bytes of a regular file; for a missing one the error suggests a name that is there."""
     try:
         return Source(path, read_bytes(path))
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -221,10 +221,7 @@ def _ply_faces(source: Source, rows: Rows) -> Faces:
 
 
 def read_obj(source: Source) -> Geometry:
-    """The mesh of an obj file, all objects as one; its vertices as points where it has no faces.
-
-    Vertices keep their normals where each of them has just one.
-    """
+    """The mesh of an obj file, or its vertices; normals are kept where each vertex has just one."""
     lines = _obj_lines(source)
     vertices = _obj_numbers(source, lines["v"], (3, 4, 6, 7))
     found = "the obj file has no vertices (lines 'v x y z')"

@@ -136,10 +136,7 @@ MIXES = _read_mixes()  # options of the data set: settings, and a description
 
 
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
-    """Open pairs of generated shapes; consecutive pairs are of different shapes.
-
-    Shapes are stored below ``root`` if it has a folder ``generated``, else among the user's cached files.
-    """
+    """Open pairs of generated shapes, which are stored; neighbours are of different shapes."""
     check_split("shapes", split)
     config = config or ShapesConfig()
     solids = ShapeCache(cache_folder(root), config.pieces, is_chipped=config.is_chipped)

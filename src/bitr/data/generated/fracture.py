@@ -1,7 +1,4 @@
-"""Solids broken into pieces that fit: cut after cut, always through the largest piece.
-
-Breaking a solid takes a hundred times as long as sampling it, so broken solids are made once and stored.
-"""
+"""Solids broken into pieces that fit, cut after cut; each is made once and stored."""
 
 from __future__ import annotations
 
@@ -353,10 +350,7 @@ def _random_wear(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]
 
 
 def random_cutter(given: Solid, rng: np.random.Generator, share: float, is_rough: bool = False) -> Solid:
-    """A solid whose upper side passes through ``given`` with about ``share`` of its corners below.
-
-    Its upper side is a plane, or a bowed sheet with fractal relief: a height over a plane, no overhang.
-    """
+    """A solid whose upper side, a plane or a rough sheet, has ``share`` of the corners below it."""
     relief = ROUGH if is_rough else SMOOTH
     points = vertices_of(given)
     # across the line between two corners: long things break across, not along

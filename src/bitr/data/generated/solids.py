@@ -34,10 +34,7 @@ Rng = np.random.Generator
 
 
 def random_solid(rng: Rng) -> tuple[str, Solid]:
-    """Name of a family, and a connected solid of it that fits the unit ball around the mean of its corners.
-
-    All carry detail, so that none is exactly symmetric and a pose is determined.
-    """
+    """Draw a family and a solid of it in the unit ball; detail leaves none exactly symmetric."""
     names, shares = list(FAMILIES), np.array([share for share, _ in FAMILIES.values()])
     family = names[int(rng.choice(len(names), p=shares / shares.sum()))]
     plain = _to_unit_size(largest_part(FAMILIES[family][1](rng)))
@@ -209,10 +206,7 @@ def superquadric(rng: Rng) -> Solid:
 
 
 def _bend(points: Points, angle: float) -> Points:
-    """Bend the z axis to an arc that turns by ``angle`` per unit of length, towards x.
-
-    Points at the centre of the arc or beyond would fold over: the angle is cut to what the width allows.
-    """
+    """Bend the z axis towards x, by ``angle`` per unit of length or as much as does not fold over."""
     most = 0.8 / np.abs(points[:, 0]).max()
     angle = float(np.clip(angle, -most, most))
     if abs(angle) < 1e-3:

@@ -1,7 +1,4 @@
-"""Mugs, bowls, plates and hangers as rigid bodies, random or scanned, in metres with z up.
-
-A body has a surface that is seen, and convex pieces that touch.
-"""
+"""Mugs, bowls, plates and hangers, in metres with z up: surfaces that are seen, convex pieces that touch."""
 
 from __future__ import annotations
 
@@ -76,10 +73,7 @@ def join_bodies(name: str, *bodies: Body) -> Body:
 
 
 def revolve(name: str, outer: Profile, inner: Profile, floor: float) -> Body:
-    """A vessel between two profiles, from a bottom that is ``floor`` thick to the rim.
-
-    Corresponding points of the profiles lie on either side of the wall.
-    """
+    """A vessel between two profiles of the wall, point by point, from a bottom ``floor`` thick to the rim."""
     outer = np.concatenate([[[0.0, 0.0]], outer])
     inner = np.concatenate([[[0.0, floor]], inner])
     outline = np.concatenate([outer, inner[::-1]])
@@ -92,10 +86,7 @@ def revolve(name: str, outer: Profile, inner: Profile, floor: float) -> Body:
 
 
 def tube(name: str, line: Points, side: Vector, half_widths: tuple[float, float], around: int = 12) -> Body:
-    """A bar of elliptic section along a curve perpendicular to ``side``, with flat ends.
-
-    The first half width is in the plane of the curve, the second along ``side``.
-    """
+    """A bar of elliptic section along a curve, with half widths in its plane and along ``side``."""
     along = np.gradient(line, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     across = np.cross(side, along)
@@ -145,10 +136,7 @@ def random_mug(name: str, rng: np.random.Generator) -> Body:
 
 
 def _bow(low: float, high: float, reach: float, power: float) -> Points:
-    """A curve in the plane y = 0 from height ``low`` to ``high``, out to x = ``reach`` between them.
-
-    Half of a superellipse: round for power 2, nearly square for 4.
-    """
+    """Half of a superellipse in the plane y = 0, from ``low`` to ``high`` and out to ``reach``."""
     angle = np.linspace(-np.pi / 2, np.pi / 2, 15)
     cosine, sine = np.cos(angle).clip(0), np.sin(angle)
     x = reach * cosine ** (2 / power)
@@ -252,10 +240,7 @@ class Hole:
 
 
 def find_hole(body: Body, directions: int = 18) -> Hole | None:
-    """Find the largest hole seen along a horizontal direction, if there is one.
-
-    Its axis is horizontal, with the handle to its right: (axis × up) points from the body to the handle.
-    """
+    """Find the largest hole seen from a side; (axis × up) points from the body to the handle."""
     points = sample_surface(body.surface, HOLE_SAMPLES, seed=0).points
     angles = np.linspace(0, np.pi, directions, endpoint=False)
     found = (_hole_along(points, np.array([np.cos(angle), np.sin(angle), 0.0])) for angle in angles)

@@ -295,10 +295,7 @@ TASKS = {
 
 
 def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n: int | None = None) -> Pairs:
-    """The first ``n`` pairs of a simulated data set, by default as many as the paper has.
-
-    No object is in two splits. If the root has scanned tableware, each fourth scene has it.
-    """
+    """Open the first ``n`` pairs (None: as many as the paper has); no object is in two splits."""
     require(split in SPLITS, f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
     rows = range(TASKS[name].sizes[split] if n is None else n)
     return Pairs(name, split, seed, partial(_make, name, split, seed, root), rows)
@@ -328,8 +325,7 @@ def _look_at(scene: Scene, rng: np.random.Generator) -> Arrays:
 
 
 def read_demonstration(path: Path) -> AssemblyPair:
-    """A recording of EDF (Ryu et al. 2023): a gripper with its mug, in the gripper's frame, onto a table with
-    a stand, in metres."""
+    """A recording of EDF (Ryu et al. 2023): a gripper with its mug, onto a table with a stand, in metres."""
     needed = [f"place_{side}_{part}" for side in ("grasp", "scene") for part in ("points", "rgb")]
     with storage.open_npz(path, *needed, "place_target_T") as file:
         *sides, target = (np.asarray(file[key], dtype=np.float64) for key in (*needed, "place_target_T"))

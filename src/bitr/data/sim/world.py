@@ -119,10 +119,7 @@ def _pieces_as_obj(pieces: tuple[Piece, ...]) -> str:
 
 
 def see(body: Body, elevations: tuple[float, ...], rng: np.random.Generator, points: int = POINTS) -> Points:
-    """See a body as it lies in the world by depth cameras all around, at these elevations (degrees).
-
-    Hidden parts are missing, as for a robot.
-    """
+    """See a body by depth cameras all around, at these elevations (degrees); hidden parts are missing."""
     first = rng.uniform(0, 360)
     with open_world() as world:
         number = world.add_picture(body)
