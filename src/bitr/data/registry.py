@@ -76,16 +76,10 @@ def info(name: str) -> DatasetInfo:
     require(takes, f"{name}: {base} takes no option, only {' and '.join(OPTIONS)} do")
     entry = TABLE[base]
     home = import_module(f"bitr.data.{entry['home']}")  # has OPEN, and VARIANTS where there are options
+    told = {key: entry.get(key, "") for key in ("title", "section", "licence", "source")}
+    splits, joints = tuple(entry.get("splits", SPLITS)), tuple(entry.get("joints", JOINTS))
     found = DatasetInfo(
-        name=base,
-        title=entry["title"],
-        section=entry.get("section", ""),
-        licence=entry["licence"],
-        source=entry["source"],
-        splits=tuple(entry.get("splits", SPLITS)),
-        present=partial(is_here, base),
-        open=home.OPEN[base],
-        joints=tuple(entry.get("joints", JOINTS)),
+        base, **told, splits=splits, present=partial(is_here, base), open=home.OPEN[base], joints=joints
     )
     return home.VARIANTS[base](found, option) if colon else found
 
