@@ -116,9 +116,8 @@ def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "
     require(is_small, f"the grid has {span} cubes along its axes, too many: choose a larger size")
     numbers = (cubes[:, 0] * span[1] + cubes[:, 1]) * span[2] + cubes[:, 2]
     _, first, index, counts = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True)
-    firsts = take(cloud, first)
-    if pick == "first":
-        return firsts
+    if pick == "first" or cloud.faces is not None:
+        return take(cloud, first)
 
     def mean(rows: Points) -> Float64[np.ndarray, "m 3"]:
         sums = [np.bincount(index, weights=column, minlength=len(first)) for column in rows.T]
@@ -129,7 +128,7 @@ def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "
         sums = mean(cloud.normals)
         length = np.linalg.norm(sums, axis=1, keepdims=True)
         known = length > 1e-6  # where opposite normals cancel, the first one stands for all
-        normals = np.where(known, sums / np.where(known, length, 1), firsts.normals)
+        normals = np.where(known, sums / np.where(known, length, 1), cloud.normals[first])
     colors = None if cloud.colors is None else np.clip(mean(cloud.colors), 0, 1)
     return replace(cloud, points=mean(cloud.points), normals=normals, colors=colors)
 

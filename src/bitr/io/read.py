@@ -195,6 +195,5 @@ def _from_rows(
         require(fits, f"{name}: {len(array)} {key} for {len(points)} points, expected as many")
         found[key] = array if key == "colors" else array.astype(np.int64 if key == "faces" else np.float64)
     require("points" in found, f"{name}: a {kind} without points, expected some")
-    painted = found.pop("colors", None)
-    geometry = Geometry(**found, name=name)
-    return geometry if painted is None else geometry.paint(painted)
+    geometry = Geometry(found["points"], found.get("normals"), faces=found.get("faces"), name=name)
+    return geometry.paint(found["colors"]) if "colors" in found else geometry

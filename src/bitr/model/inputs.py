@@ -75,12 +75,12 @@ def as_cloud(value: object, name: str) -> Cloud:
         if tensor.shape != shape:
             raise InputError(f"{name}: got {part} of shape {tuple(tensor.shape)}, expected {tuple(shape)}")
         if tensor.device != points.device:
-            found = f"{part} on {tensor.device}, points on {points.device}"
-            raise InputError(f"{name}: {found}: move them together")
-    found, expected = value.neighbors, tuple(points.shape[:2])
-    if found is not None and found.shape[:2] != points.shape[:2]:
-        shape = tuple(found.shape)
-        raise InputError(f"{name}: got neighbors of shape {shape}, expected {expected} and their number")
+            places = f"{part} on {tensor.device}, points on {points.device}"
+            raise InputError(f"{name}: {places}: move them together")
+    known, expected = value.neighbors, tuple(points.shape[:2])
+    if known is not None and tuple(known.shape[:2]) != expected:
+        found = f"got neighbors of shape {tuple(known.shape)}"
+        raise InputError(f"{name}: {found}, expected {expected} and their number")
     if value.mask is not None and value.mask.dtype != torch.bool:
         found = f"got a mask of type {value.mask.dtype}"
         raise InputError(f"{name}: {found}, expected bool (True on real points)")
