@@ -237,8 +237,9 @@ def _gather(parts: dict[int, Solid], cutters: dict[int, int], broke: list[int]) 
         points.append(mesh.vert_properties[:, :3].astype(np.float32))
         faces.append(mesh.tri_verts.astype(np.int32) + start)
         start += len(points[-1])
-    of_faces = (np.concatenate(each) for each in (points, faces, piece, cut))
-    return Fracture(*of_faces, np.array(broke, dtype=np.int16), np.zeros((0, 2), dtype=np.int16))
+    vertices, corners, of_piece, of_cut = (np.concatenate(each) for each in (points, faces, piece, cut))
+    none = np.zeros((0, 2), dtype=np.int16)
+    return Fracture(vertices, corners, of_piece, of_cut, np.array(broke, dtype=np.int16), none)
 
 
 def _find_fits(found: Fracture) -> Fracture:

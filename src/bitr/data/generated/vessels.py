@@ -34,6 +34,17 @@ class Style:
     wall: Range = (0.045, 0.09)
 
 
+@dataclass(frozen=True)
+class Handle:
+    """Looks of handles."""
+
+    highest: float  # of their upper ends, as a share of the height
+    inside: float  # depth of their ends in the wall
+    steps: int
+    around: int
+    thick: Range
+
+
 def _read_styles(file: str) -> list[Style]:
     table = read_toml(Path(__file__).with_name(file))
     return [from_mapping(Style, entry, name) for name, entry in table.items()]
@@ -53,8 +64,8 @@ def vessel(rng: Rng) -> Solid:
         section = _with_beak(section, rng.uniform(0.3, 0.6), 8)
     outside = revolve(profile(up), height * up, section)
     count = int(rng.choice(3, p=style.handles))
-    look = {"highest": 0.92, "inside": 0.03, "steps": 24, "around": 14, "thick": (0.06, 0.1)}
-    body = union([outside, *(_handle(rng, profile, height, np.pi * i, **look) for i in range(count))])
+    look = Handle(0.92, 0.03, 24, 14, (0.06, 0.1))
+    body = union([outside, *(_handle(rng, profile, height, np.pi * i, look) for i in range(count))])
     floor = rng.uniform(*style.floor)
     if floor >= 1:
         return body
@@ -92,9 +103,9 @@ def _plain_thin_vessel(rng: Rng) -> Solid:
     across = wall * np.minimum(np.sqrt(1 + (np.abs(profile.derivative()(inside)) / height) ** 2), 2.5)
     hollow = revolve(np.maximum(profile(inside) - across, NARROWEST), height * at, section)
     added, removed = [revolve(profile(up), height * up, section)], [hollow]
-    look = {"highest": 0.9, "inside": 0.05, "steps": 28, "around": 16, "thick": (0.07, 0.13)}
+    look = Handle(0.9, 0.05, 28, 16, (0.07, 0.13))
     for number in range(int(rng.choice(3, p=style.handles))):
-        added.append(_handle(rng, profile, height, np.pi * number + np.pi / 2 * pours, **look))
+        added.append(_handle(rng, profile, height, np.pi * number + np.pi / 2 * pours, look))
     if pours and not is_beak:
         outside, bore = _tube(rng, profile, height, wall)
         added.append(outside)
@@ -114,26 +125,15 @@ def _with_beak(section: Section, size: float, power: int) -> Section:
     return section * (1 + size * toward**power)[:, None]
 
 
-def _handle(
-    rng: Rng,
-    profile: PchipInterpolator,
-    height: float,
-    turn: float,
-    *,
-    highest: float,
-    inside: float,
-    steps: int,
-    around: int,
-    thick: Range,
-) -> Solid:
+def _handle(rng: Rng, profile: PchipInterpolator, height: float, turn: float, look: Handle) -> Solid:
     """A bow from low to high on the body, its ends inside the wall."""
-    low, high = rng.uniform(0.15, 0.4), rng.uniform(0.65, highest)
-    along = np.linspace(0, np.pi, steps)
+    low, high = rng.uniform(0.15, 0.4), rng.uniform(0.65, look.highest)
+    along = np.linspace(0, np.pi, look.steps)
     up = low + (high - low) * (1 - np.cos(along)) / 2
-    out = profile(up) - inside + rng.uniform(0.3, 0.6) * np.sin(along) ** rng.uniform(0.5, 1.0)
+    out = profile(up) - look.inside + rng.uniform(0.3, 0.6) * np.sin(along) ** rng.uniform(0.5, 1.0)
     path = np.stack([out * np.cos(turn), out * np.sin(turn), height * up], axis=1)
-    section = random_section(rng, around, plain=0.7, squash=0.5)
-    return sweep_section(path, np.full(len(path), rng.uniform(*thick)), section)
+    section = random_section(rng, look.around, plain=0.7, squash=0.5)
+    return sweep_section(path, np.full(len(path), rng.uniform(*look.thick)), section)
 
 
 def _tube(rng: Rng, profile: PchipInterpolator, height: float, wall: float) -> tuple[Solid, Solid]:
