@@ -19,7 +19,7 @@ import torch
 from bitr.assembly.puzzle import Puzzle, Workshop, solve_puzzle
 from bitr.data import data_root
 from bitr.data.generated import ManyConfig, puzzles
-from bitr.data.pair import PuzzleCase
+from bitr.data.poses import PuzzleCase
 from bitr.data.scans import room_puzzle
 from bitr.evaluation.puzzles import PuzzleScore, score_puzzle, summarise
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from bitr.data import jug
-from bitr.data.generated.many import cut_by_planes
+from bitr.data.generated.dataset import cut_by_planes
 from bitr.data.poses import inverse, random_pose
 from bitr.io import Geometry, write
 

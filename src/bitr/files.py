@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from bitr.errors import InputError
+from bitr.errors import require
 
 
 @contextmanager
@@ -29,43 +29,28 @@ def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         check_target(target, force=force)
-        _flush(temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())  # after a power cut a name must not point to nothing
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _flush(path: Path) -> None:
-    """Wait until the content is on the disk: after a power cut a name must not point to nothing."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def check_target(target: Path, *, force: bool) -> None:
     """Raise when a file cannot be written there, before any work is done for it."""
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
-    if target.is_dir():
-        raise InputError(f"{target}: is a folder, expected the name of a file to write")
-    if target.exists() and not force:
-        raise InputError(f"{target}: exists already; choose another name, or overwrite it with --force")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{target}: the folder {target.parent} cannot be written to")
+    folder = target.parent
+    require(folder.is_dir(), f"{target}: the folder {folder} does not exist; make it first")
+    require(not target.is_dir(), f"{target}: is a folder, expected the name of a file to write")
+    is_free = force or not target.exists()
+    require(is_free, f"{target}: exists already; choose another name, or overwrite it with --force")
+    require(os.access(folder, os.W_OK), f"{target}: the folder {folder} cannot be written to")
 
 
 @contextmanager
 def lock_file(path: Path, busy: str) -> Iterator[BinaryIO]:
-    """Open a file to read and append, for this process alone; ``busy`` says why another is refused.
-
-    The system releases a lock when its process ends, however it ends. Where there are no locks, nobody is
-    refused.
-    """
+    """Open a file for this process alone (where there are locks); ``busy`` tells others why not."""
     with open(path, "a+b") as file:
-        if _lock(file) is False or not _is_at(file, path):
-            raise InputError(f"{path}: {busy}")
+        require(_lock(file) is not False and _is_at(file, path), f"{path}: {busy}")
         yield file
 
 
@@ -81,8 +66,8 @@ def only_one(path: Path, busy: str) -> Iterator[None]:
         locked = _lock(file)
         file.seek(0)
         holder = file.read(200).decode("utf-8", "replace").strip()
-        if locked is False or not _is_at(file, path) or (locked is None and _may_live(holder)):
-            raise InputError(f"{path.parent}: {holder or 'another process'} {busy}")
+        is_ours = locked is not False and _is_at(file, path) and (locked or not _may_live(holder))
+        require(is_ours, f"{path.parent}: {holder or 'another process'} {busy}")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         file.flush()
@@ -123,8 +108,6 @@ def _may_live(holder: str) -> bool:
         return bool(holder)
     try:
         os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
+    except OSError as error:  # another is somebody else's process
+        return not isinstance(error, ProcessLookupError)
     return True

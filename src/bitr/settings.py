@@ -11,7 +11,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,6 +46,13 @@ def to_mapping(settings: Any) -> dict[str, Any]:
     return {field.name: _plain(getattr(settings, field.name)) for field in fields(settings)}
 
 
+def check_rules(settings: Any, **rules: bool) -> None:
+    """Raise for the first setting whose rule does not hold."""
+    for name, holds in rules.items():
+        found = f"{type(settings).__name__}: {name} = {getattr(settings, name)!r}"
+        require(holds, f"{found} is out of range")
+
+
 def apply_changes(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
     """Make each change ``a.b=v``; v is a TOML value, or else plain text."""
     result = dict(values)
@@ -60,7 +67,12 @@ def apply_changes(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str
                 raise InputError(f"--set {change}: {table} is a value and has no keys")
             inner[table] = dict(inner.get(table, {}))
             inner = inner[table]
-        inner[key] = _value(text.strip())
+        try:
+            value = tomllib.loads(f"value = {text.strip()}")["value"]
+        except ValueError:
+            value = text.strip()
+        # no setting is a date, but a folder may be
+        inner[key] = text.strip() if isinstance(value, date | time) else value
     return result
 
 
@@ -104,7 +116,9 @@ def _as(kind: Any, value: Any, where: str, name: str) -> Any:
         return value
     if kind is float and type(value) is int:
         return float(value)
-    if isinstance(kind, type) and type(value) is kind and _is_unicode(value):
+    # a name of a file that is no text has no way to be written in TOML
+    is_text = not (isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value))
+    if isinstance(kind, type) and type(value) is kind and is_text:
         return value
     raise InputError(f"{where}: found {name} = {value!r}, expected {_describe(kind)}")
 
@@ -116,19 +130,6 @@ def _describe(kind: Any) -> str:
         return "one of " + ", ".join(map(repr, get_args(kind)))
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text in UTF-8"}
     return names.get(kind, f"a list of {len(get_args(kind))} values")
-
-
-def _value(text: str) -> Any:
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
-        return text
-    return text if isinstance(value, date | time) else value  # no setting is a date, but a folder may be
-
-
-def _is_unicode(value: object) -> bool:
-    """False for a name of a file that is no text, which TOML has no way to write."""
-    return not (isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
 
 Method = Callable[[Any, Any], Any]
+Factors = tuple[float, ...]
 
 
 def assert_bi_equivariant(
@@ -29,8 +30,7 @@ def assert_bi_equivariant(
     """method(g₁X, g₂Y) = g₂ method(X, Y) g₁⁻¹ for random motions by about the clouds' own size."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(trials):
-        g1 = Rigid.random(generator, size=cloud_size(source))
-        g2 = Rigid.random(generator, size=cloud_size(reference))
+        g1, g2 = (Rigid.random(generator, size=cloud_size(cloud)) for cloud in (source, reference))
         _demand("bi-equivariance", bi_error(method, source, reference, g1, g2), tol)
 
 
@@ -40,12 +40,7 @@ def assert_swap_equivariant(method: Method, source: Any, reference: Any, *, tol:
 
 
 def assert_scale_equivariant(
-    method: Method,
-    source: Any,
-    reference: Any,
-    *,
-    tol: float = 1e-6,
-    factors: tuple[float, ...] = (0.3, 2.0, 50.0),
+    method: Method, source: Any, reference: Any, *, tol: float = 1e-6, factors: Factors = (0.3, 2.0, 50.0)
 ) -> None:
     """method(cX, cY) has the same rotation and c times the translation."""
     for factor in factors:
@@ -68,15 +63,14 @@ def bi_error(
     method: Method, source: Any, reference: Any, g1: Rigid, g2: Rigid, pose: Rigid | None = None
 ) -> float:
     """Δ_bi of the paper's App. D.2, as ``pose_gap`` measures it; ``pose`` saves a call where it is known."""
-    moved = _moved(source, g1)
-    pose = pose if pose is not None else as_rigid(method(source, reference))
-    answer = as_rigid(method(moved, _moved(reference, g2)))
+    moved, pose = _move(source, g1), pose or as_rigid(method(source, reference))
+    answer = as_rigid(method(moved, _move(reference, g2)))
     return pose_gap(answer, g2 @ pose @ g1.inverse(), moved)
 
 
 def swap_error(method: Method, source: Any, reference: Any, pose: Rigid | None = None) -> float:
     """Δ_swap."""
-    pose = pose if pose is not None else as_rigid(method(source, reference))
+    pose = pose or as_rigid(method(source, reference))
     return pose_gap(as_rigid(method(reference, source)), pose.inverse(), reference)
 
 
@@ -84,16 +78,16 @@ def scale_error(
     method: Method, source: Any, reference: Any, factor: float, pose: Rigid | None = None
 ) -> float:
     """Δ_scale."""
-    larger = _scaled(source, factor)
-    pose = pose if pose is not None else as_rigid(method(source, reference))
-    return pose_gap(as_rigid(method(larger, _scaled(reference, factor))), pose.scaled(factor), larger)
+    x, y = (_rebuild(cloud, _points(cloud) * factor) for cloud in (source, reference))
+    pose = pose or as_rigid(method(source, reference))
+    return pose_gap(as_rigid(method(x, y)), pose.scaled(factor), x)
 
 
 def permutation_error(method: Method, source: Any, reference: Any, seed: int = 0) -> float:
     """How far the pose moves when the points of both clouds are shuffled."""
     generator = torch.Generator().manual_seed(seed)
     pose = as_rigid(method(source, reference))
-    answer = as_rigid(method(_shuffled(source, generator), _shuffled(reference, generator)))
+    answer = as_rigid(method(_shuffle(source, generator), _shuffle(reference, generator)))
     return pose_gap(answer, pose, source)
 
 
@@ -103,22 +97,15 @@ def pose_gap(actual: Rigid, expected: Rigid, source: Any) -> float:
     The paper's ‖g − g'‖_F, with the translation taken at the source's centroid and in units of the source's
     size ρ: where the origin lies and which unit the files use makes no difference.
     """
-    points = _points(source)
     rotation = torch.linalg.matrix_norm(actual.rotation - expected.rotation)
-    center, _ = _centroid(points, source)
-    displacement = (actual.act(center) - expected.act(center)).norm(dim=-1)[..., 0] / _sizes(source)
+    center, size = _center_and_size(source)
+    displacement = (actual.act(center) - expected.act(center)).norm(dim=-1)[..., 0] / size
     return float((rotation + displacement).max())
 
 
 def cloud_size(cloud: Any) -> float:
     """Root mean square distance from the centroid, the largest of a batch."""
-    return float(_sizes(cloud).max())
-
-
-def _sizes(cloud: Any) -> Tensor:
-    points = _points(cloud)
-    center, weight = _centroid(points, cloud)
-    return ((points - center).square().sum(-1) * weight).sum(-1).sqrt()
+    return float(_center_and_size(cloud)[1].max())
 
 
 def as_rigid(pose: Any) -> Rigid:
@@ -132,57 +119,37 @@ def _points(cloud: Any) -> Tensor:
     return points.detach().double().cpu()
 
 
-def _centroid(points: Tensor, cloud: Any) -> tuple[Tensor, Tensor]:
-    mask = cloud.mask if isinstance(cloud, Cloud) else None
+def _center_and_size(cloud: Any) -> tuple[Tensor, Tensor]:
+    points, mask = _points(cloud), cloud.mask if isinstance(cloud, Cloud) else None
     weight = torch.ones_like(points[..., 0]) if mask is None else mask.double().cpu()
     weight = weight / weight.sum(-1, keepdim=True)
-    return (points * weight[..., None]).sum(-2, keepdim=True), weight
+    center = (points * weight[..., None]).sum(-2, keepdim=True)
+    return center, ((points - center).square().sum(-1) * weight).sum(-1).sqrt()
 
 
-def _rebuilt(cloud: Any, points: Tensor) -> Any:
-    """New double-precision points in the type, precision and device of the old ones."""
-    if isinstance(cloud, Geometry):
-        return replace(cloud, points=points.numpy())
-    if isinstance(cloud, Cloud):
-        return replace(cloud, points=points.to(cloud.points))
-    if isinstance(cloud, Tensor):
-        return points.to(cloud)
-    return points.numpy().astype(np.asarray(cloud).dtype)
+def _rebuild(cloud: Any, points: Tensor, **normals: Tensor) -> Any:
+    """Put new double-precision points in the type, precision and device of the old ones."""
+    if isinstance(cloud, Geometry | Cloud):
+        parts = {"points": points, **normals}
+        return replace(cloud, **{key: _rebuild(getattr(cloud, key), part) for key, part in parts.items()})
+    return points.to(cloud) if isinstance(cloud, Tensor) else points.numpy().astype(np.asarray(cloud).dtype)
 
 
-def _moved(cloud: Any, pose: Rigid) -> Any:
-    if isinstance(cloud, Geometry):
-        return cloud.moved(pose.matrix().numpy())
-    if isinstance(cloud, Cloud):
-        exact = replace(cloud, points=cloud.points.double(), normals=_double(cloud.normals))
-        moved = exact.moved(
-            Rigid(pose.rotation.to(cloud.points.device), pose.translation.to(cloud.points.device))
-        )
-        normals = None if moved.normals is None else moved.normals.to(cloud.normals)
-        return replace(moved, points=moved.points.to(cloud.points), normals=normals)
-    return _rebuilt(cloud, pose.act(_points(cloud)))
+def _move(cloud: Any, pose: Rigid) -> Any:
+    normals = getattr(cloud, "normals", None)
+    turned = {} if normals is None else {"normals": _points(normals) @ pose.rotation.mT}
+    return _rebuild(cloud, pose.act(_points(cloud)), **turned)
 
 
-def _double(values: Tensor | None) -> Tensor | None:
-    return None if values is None else values.double()
-
-
-def _scaled(cloud: Any, factor: float) -> Any:
-    return _rebuilt(cloud, _points(cloud) * factor)
-
-
-def _shuffled(cloud: Any, generator: torch.Generator) -> Any:
+def _shuffle(cloud: Any, generator: torch.Generator) -> Any:
     order = torch.randperm(_points(cloud).shape[-2], generator=generator)
     if isinstance(cloud, Geometry):
-        rows = order.numpy()
-        normals, colors = (None if part is None else part[rows] for part in (cloud.normals, cloud.colors))
-        faces = None if cloud.faces is None else np.argsort(rows)[cloud.faces]
-        return replace(cloud, points=cloud.points[rows], normals=normals, colors=colors, faces=faces)
+        faces = None if cloud.faces is None else np.argsort(order.numpy())[cloud.faces]
+        return replace(cloud.rows(order.numpy()), faces=faces)
     if not isinstance(cloud, Cloud):
         return cloud[..., order if isinstance(cloud, Tensor) else order.numpy(), :]
-    extras = {"normals": cloud.normals, "colors": cloud.colors, "mask": cloud.mask}
-    shuffled = {name: part[:, order] for name, part in extras.items() if part is not None}
-    return replace(cloud, points=cloud.points[:, order], **shuffled)
+    parts = {name: getattr(cloud, name) for name in ("points", "normals", "colors", "mask")}
+    return replace(cloud, **{name: part[:, order] for name, part in parts.items() if part is not None})
 
 
 @dataclass(frozen=True)
@@ -193,8 +160,7 @@ class Setting:
     weights: torch.dtype
     points: torch.dtype
     size: float = 1.0
-    distance: float = 1.0
-    """How far the clouds stand from the origin, in units of their size."""
+    distance: float = 1.0  # how far the clouds stand from the origin, in units of their size
 
     def __str__(self) -> str:
         kind = {torch.float64: "float64", torch.float32: "float32"}
@@ -236,8 +202,7 @@ def law_errors(
     factor: float = 3.0,
 ) -> Laws:
     """All three laws of a method on one pair: moved by ``distance`` times its size, scaled by ``factor``."""
-    g1 = Rigid.random(generator, size=distance * cloud_size(source))
-    g2 = Rigid.random(generator, size=distance * cloud_size(reference))
+    g1, g2 = (Rigid.random(generator, size=distance * cloud_size(cloud)) for cloud in (source, reference))
     pose = as_rigid(method(source, reference))
     return Laws(
         bi_error(method, source, reference, g1, g2, pose),

@@ -15,7 +15,7 @@ import bitr
 from bitr.assembly.graph import Graph, Part, find_groups, synchronised
 from bitr.assembly.puzzle import Puzzle, Workshop, choose_pairs, merge, solve_puzzle
 from bitr.data import bumpy_shape
-from bitr.data.generated.many import cut_by_planes
+from bitr.data.generated.dataset import cut_by_planes
 from bitr.data.poses import inverse, random_pose
 from bitr.errors import InputError
 from bitr.io import Geometry

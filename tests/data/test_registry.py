@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitr.data import dataset, info
-from bitr.data.pair import Pairs, reseed, seeded_generator
+from bitr.data.poses import Pairs, reseed, seeded_generator
 from bitr.data.registry import TABLE
 from bitr.errors import InputError
 from tests.data.cases import pair_of
@@ -90,7 +90,8 @@ def test_streams_differ_in_every_argument_and_are_the_same_in_every_process():
     firsts = [seeded_generator(*a).random() for a in arguments]
     assert len(set(firsts)) == len(firsts)
     code = (
-        "from bitr.data.pair import seeded_generator as g; print(repr(float(g('a', 'train', 0, 0).random())))"
+        "from bitr.data.poses import seeded_generator as g\n"
+        "print(repr(float(g('a', 'train', 0, 0).random())))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from bitr.data import dataset
-from bitr.data.openshapes import family
+from bitr.data.openshapes import KINDS, RATIO, family
 from bitr.data.own import write_pairs
 from bitr.data.storage import SPLITS, split_by_hash
 from bitr.data.transforms import move
-from bitr.data.unrelated import KINDS, RATIO
 from bitr.errors import InputError
 from bitr.evaluation.metrics import is_right
 from tests.data.cases import pair_of

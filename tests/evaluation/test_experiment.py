@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bitr.data.pair import Pairs
+from bitr.data.poses import Pairs
 from bitr.errors import InputError
 from bitr.evaluation import experiment
 from bitr.evaluation.experiment import Budget, Pace, fit_steps, measure_pace

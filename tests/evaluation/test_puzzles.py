@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bitr.assembly.puzzle import Puzzle
-from bitr.data.pair import PuzzleCase
-from bitr.data.poses import inverse, random_pose
+from bitr.data.poses import PuzzleCase, inverse, random_pose
 from bitr.evaluation.puzzles import score_puzzle, summarise
 from bitr.io import Geometry
 

@@ -34,6 +34,5 @@ def test_swap_exchanges_the_two_rotations(rng):
 def test_a_representation_lists_its_degrees_in_order_and_drops_empty_ones():
     rep = Rep({(1, 1): 2, (0, 0): 4, (1, 0): 0})
     assert list(rep.items()) == [((0, 0), 4), ((1, 1), 2)]
-    assert rep.max_degree == 1
     assert sum(components(d) * c for d, c in Rep.two_sided(1, 4).items()) == 64
     assert list(Rep.one_sided(2, 3)) == [(0, 0), (1, 0), (2, 0)]

@@ -12,7 +12,7 @@ import torch
 
 from bitr import BITR, BITRConfig, Rigid
 from bitr.errors import InputError
-from bitr.groups.rotation import nearest_rotation_and_gap
+from bitr.groups import nearest_rotation_and_gap
 from bitr.model.export import nearest_rotation_by_squaring, to_onnx
 
 SCRIPT = """

@@ -5,7 +5,7 @@ import torch
 
 from bitr import BITR, BITRConfig, Cloud, InputError, Rigid, arun
 from bitr.model.inputs import as_cloud
-from bitr.model.merge import merge, merged_rep
+from bitr.model.keypoints import merge, merged_rep
 from bitr.testing import SETTINGS, as_rigid, example_pair, pose_gap, untrained_model
 from tests.conftest import random_points
 

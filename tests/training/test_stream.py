@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bitr.data import dataset
-from bitr.data.pair import reseed
+from bitr.data.poses import reseed
 from bitr.errors import InputError
 from bitr.training.config import DataConfig
 from bitr.training.stream import Numbers, Source, Stream, batches, sources

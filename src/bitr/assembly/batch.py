@@ -29,11 +29,11 @@ import torch
 
 from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
+from bitr.data.own import Row as ManifestRow
+from bitr.data.own import distinct, read_rows
 from bitr.errors import InputError, NoSpaceError, is_full
 from bitr.files import check_target, lock_file, whole_file
 from bitr.io import read
-from bitr.io.manifest import Row as ManifestRow
-from bitr.io.manifest import distinct, read_rows
 
 ANSWERS = ("pose", "split", "symmetry", "axis", "unit")
 """Columns of manifests that tell the answer; a batch does not look at them."""

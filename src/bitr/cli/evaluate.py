@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bitr.assembly.assemble import Settings
     from bitr.assembly.network import Network
     from bitr.data import AssemblyPair
-    from bitr.data.pair import Pairs
+    from bitr.data.poses import Pairs
     from bitr.evaluation import method as methods
     from bitr.evaluation.evaluate import Evaluation
     from bitr.evaluation.report import Repeated, Report

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bitr.data.bunny import bumpy_shape, cut, jug
-    from bitr.data.pair import AssemblyPair, Pairs
+    from bitr.data.poses import AssemblyPair, Pairs
     from bitr.data.registry import DatasetInfo, dataset, datasets, info, is_name
     from bitr.data.storage import data_root
 
@@ -25,7 +25,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("bumpy_shape", "cut", "jug"), "bunny"),
-    **dict.fromkeys(("AssemblyPair", "Pairs"), "pair"),
+    **dict.fromkeys(("AssemblyPair", "Pairs"), "poses"),
     **dict.fromkeys(("DatasetInfo", "dataset", "datasets", "info", "is_name"), "registry"),
     "data_root": "storage",
 }

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from bitr.data.pair import AssemblyPair, Make, Pairs
+from bitr.data.poses import AssemblyPair, Pairs
 from bitr.data.storage import find_below
 from bitr.data.transforms import add_outliers, assembled, move_randomly, sample, split, to_unit_sphere
 from bitr.errors import require
@@ -29,23 +29,19 @@ FILES = (
 )
 """In order of preference. The authors' code reads the first, which has the vertices of the last."""
 NUM_POINTS, NUM_OUTLIERS = 2048, 200
-SOURCE_SHARE = 0.3
-"""The paper's (30%, 70%) of (X, Y). Its released code swaps them; the model cannot tell."""
+SOURCE_SHARE = 0.3  # The paper's (30%, 70%) of (X, Y). Its released code swaps them; the model cannot tell.
 BUNNIES = {"train": 1000, "val": 100, "test": 100}
 """One shape has no others to test on; the splits differ in samples and planes."""
 JUGS = {"train": 10_000, "val": 1000, "test": 1000}
 """No two pairs are of the same jug, whatever their split and seed."""
 JUG_POINTS = 800
-SHARES = (0.3, 0.7)
-"""Least and greatest share of the jug in the first piece."""
+SHARES = (0.3, 0.7)  # least and greatest share of the jug in the first piece
 PROFILE = ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55))
 """Least and greatest radius at heights 0, ¼, ½, ¾ and 1 of the body, which is between 1.5 and 2.2 tall."""
 NUM_BUMPS = 12
-GRID = 96
-"""Patches of a surface along each of its two parameters, for drawing points by area."""
+GRID = 96  # patches of a surface along each of its two parameters, for drawing points by area
 
-Surface = Callable[[Tensor, Tensor], Tensor]
-"""Maps two parameters, each from 0 to 1, to points."""
+Surface = Callable[[Tensor, Tensor], Tensor]  # maps two parameters, each from 0 to 1, to points
 
 
 def bunny(root: Path | None) -> Geometry:
@@ -66,10 +62,7 @@ def _make_bunny(shape: Geometry, split_name: str, i: int, rng: np.random.Generat
 
 
 def bumpy_shape(n: int, generator: torch.Generator) -> Float64[Tensor, "n 3"]:
-    """Points on a stretched sphere with bumps and dents at random places: no two sides look alike.
-
-    Shape and sample both come from ``generator``; the size is of order 1.
-    """
+    """Points on a stretched sphere of size about 1 with random bumps and dents: no two sides look alike."""
     direction, center = _normal(generator, n, 3), _normal(generator, NUM_BUMPS, 3)
     direction, center = (v / v.norm(dim=-1, keepdim=True) for v in (direction, center))
     height = 0.6 * _uniform(generator, NUM_BUMPS) - 0.2
@@ -168,11 +161,9 @@ def _make_jug(split: str, i: int, rng: np.random.Generator) -> AssemblyPair:
 
 def _open(name: str, split: str, root: Path | None, seed: int) -> Pairs:
     if name == "jugs":
-        make: Make = partial(_make_jug, split)
-    else:
-        make = partial(_make_bunny, bunny(root) if name == "bunny" else stand_in(), split)
-    return Pairs(name, split, seed, make, range((JUGS if name == "jugs" else BUNNIES)[split]))
+        return Pairs(name, split, seed, partial(_make_jug, split), range(JUGS[split]))
+    whole = bunny(root) if name == "bunny" else stand_in()
+    return Pairs(name, split, seed, partial(_make_bunny, whole, split), range(BUNNIES[split]))
 
 
 OPEN = {name: partial(_open, name) for name in ("bunny", "bunny-stand-in", "jugs")}
-PRESENT = {"bunny": lambda root: bool(find_below(root, *FILES))}

@@ -1,7 +1,4 @@
-"""Getting a data set: whether it is there, where it comes from, download, check, unpack.
-
-Imports nothing heavy: a list of data sets, and an archive that is refused, take no time.
-"""
+"""Data sets on disk and on the net: look, download, check, unpack. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -19,18 +16,18 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import urlparse
 
-from bitr.errors import InputError
-from bitr.settings import read_toml
+from bitr.errors import InputError, require
+from bitr.settings import from_mapping, read_toml
 
 TABLE: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("datasets.toml"))
 """Names, titles, origins and terms of the data sets, in the order of the list."""
 CHUNK = 1 << 18
-SECONDS = 30.0
-"""A download counts as interrupted after this long without a byte."""
+SECONDS = 30.0  # a download counts as interrupted after this long without a byte
 ZIP_END = (1 << 16) + 200
 """Bytes at the end of a zip archive that hold the number of its members, behind which is a comment."""
 LONGEST_ENTRY = 1 << 10
@@ -54,22 +51,16 @@ class Archive:
 class Source:
     """Origin of a data set."""
 
-    folders: tuple[str, ...]
-    """Places of its files below the root."""
-    into: str
-    """Folder below the root that its archives are unpacked into."""
+    folders: tuple[str, ...]  # places of its files below the root
+    into: str  # folder below the root that its archives are unpacked into
     page: str
-    how: str
-    """Instructions for that page."""
+    how: str  # instructions for that page
     archives: tuple[Archive, ...] = ()
 
 
-def _source(entry: dict[str, Any]) -> Source:
-    archives = tuple(Archive(**archive) for archive in entry.get("archives", ()))
-    return Source(tuple(entry["folders"]), entry["into"], entry["page"], entry["how"], archives)
-
-
-SOURCES = {name: _source(entry["fetch"]) for name, entry in TABLE.items() if "fetch" in entry}
+SOURCES = {
+    name: from_mapping(Source, entry["fetch"], name) for name, entry in TABLE.items() if "fetch" in entry
+}
 """Data sets that are not generated here."""
 
 
@@ -103,12 +94,13 @@ def fetch(
     ``url`` is another address, or a local file. The archive must have the SHA-256 that is known or given. An
     interrupted download continues.
     """
-    if name not in SOURCES:
-        raise InputError(f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
+    known = name in SOURCES
+    require(known, f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
     into = root / SOURCES[name].into
     if url is not None and Path(url).is_file():
-        if sha256 is not None and (found := _sha256(Path(url))) != sha256.lower():
-            raise InputError(f"{url}: its SHA-256 is {found}, expected {sha256.lower()}")
+        found = sha256 and _sha256(Path(url))
+        fits = sha256 is None or found == sha256.lower()
+        require(fits, f"{url}: its SHA-256 is {found}, expected {(sha256 or '').lower()}")
         return unpack(Path(url), into)
     files: list[Path] = []
     for archive in _archives(name, url, sha256):
@@ -122,21 +114,18 @@ def fetch(
 
 def _archives(name: str, url: str | None, sha256: str | None) -> tuple[Archive, ...]:
     source = SOURCES[name]
-    if sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
-        raise InputError(f"{name}: --sha256 {sha256[:70]!r}, expected 64 hexadecimal digits")
+    is_hash = sha256 is None or re.fullmatch(r"[0-9a-fA-F]{64}", sha256)
+    require(is_hash, f"{name}: --sha256 {str(sha256)[:70]!r}, expected 64 hexadecimal digits")
     if url is None:
-        if not source.archives:
-            raise InputError(
-                f"{name}: {source.how} at {source.page}; then unpack it with: "
-                f"bitr data fetch {name} --from FILE, or --from URL --sha256 HASH"
-            )
+        command = f"bitr data fetch {name} --from FILE, or --from URL --sha256 HASH"
+        by_hand = f"{name}: {source.how} at {source.page}; then unpack it with: {command}"
+        require(source.archives, by_hand)
         return source.archives
-    if urlparse(url).scheme not in ("http", "https"):
-        raise InputError(f"{url}: neither a file that is here nor an address that starts with http")
-    known = source.archives[0].sha256 if len(source.archives) == 1 else None
-    if (sha256 or known) is None:
-        raise InputError(f"{url}: give --sha256 HASH too, so that what arrives can be checked")
-    return (Archive(url, str(sha256 or known).lower()),)
+    is_address = urlparse(url).scheme in ("http", "https")
+    require(is_address, f"{url}: neither a file that is here nor an address that starts with http")
+    known = sha256 or (source.archives[0].sha256 if len(source.archives) == 1 else "")
+    require(known, f"{url}: give --sha256 HASH too, so that what arrives can be checked")
+    return (Archive(url, known.lower()),)
 
 
 def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, total: None) -> Path:
@@ -145,9 +134,8 @@ def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, to
         import requests
         from urllib3.exceptions import HTTPError
     except ModuleNotFoundError as error:
-        raise InputError(
-            'downloads need requests, which is not installed: pip install -e ".[data]"'
-        ) from error
+        need = 'downloads need requests, which is not installed: pip install -e ".[data]"'
+        raise InputError(need) from error
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{archive.sha256[:16]}-{Path(urlparse(archive.url).path).name or 'archive'}"
     part = file.with_name(f"{file.name}.part")
@@ -155,15 +143,17 @@ def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, to
         _receive(archive.url, part, on_bytes)
     except (requests.RequestException, HTTPError) as error:
         there = part.stat().st_size if part.exists() else 0
-        raise InputError(
-            f"{archive.url}: {_reason(error)}, {there} bytes are here; the same command goes on from there"
-        ) from error
+        reason, response = f"could not be reached or was interrupted ({type(error).__name__})", None
+        if isinstance(error, requests.RequestException):
+            response = error.response
+        if response is not None:
+            reason = f"the server answered {response.status_code} {response.reason}"
+        go_on = f"{there} bytes are here; the same command goes on from there"
+        raise InputError(f"{archive.url}: {reason}, {go_on}") from error
     if _sha256(part) != archive.sha256:
         part.unlink()
-        raise InputError(
-            f"{archive.url}: what arrived does not have the SHA-256 {archive.sha256}, and was deleted; "
-            "the file has changed or was damaged on the way"
-        )
+        found = f"{archive.url}: what arrived does not have the SHA-256 {archive.sha256}, and was deleted"
+        raise InputError(f"{found}; the file has changed or was damaged on the way")
     return part.replace(file)
 
 
@@ -192,13 +182,6 @@ def _receive(url: str, part: Path, on_bytes: OnBytes) -> None:
         raise requests.ConnectionError("the connection closed early")
 
 
-def _reason(error: Exception) -> str:
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"the server answered {response.status_code} {response.reason}"
-    return f"could not be reached or was interrupted ({type(error).__name__})"
-
-
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as file:
@@ -219,8 +202,7 @@ class Limits:
 class _Member:
     name: str
     is_folder: bool
-    is_plain: bool
-    """Neither a link nor a device."""
+    is_plain: bool  # neither a link nor a device
     size: int
     open: Callable[[], IO[bytes] | None]
 
@@ -270,8 +252,7 @@ def _check_count(archive: Path, most: int) -> None:
         count, size = struct.unpack("<HI", tail[end + 10 : end + 16])
         if 0 <= large <= len(tail) - 48:  # of zip64
             count, size = struct.unpack("<QQ", tail[large + 32 : large + 48])
-        if max(count, size // LONGEST_ENTRY) > most:
-            raise InputError(_too_many(archive, most))
+        require(max(count, size // LONGEST_ENTRY) <= most, _too_many(archive, most))
 
 
 def _too_many(archive: Path, most: int) -> str:
@@ -286,40 +267,32 @@ def _unpack_members(
     left = limits.size
     for count, member in enumerate(members, 1):
         name = _safe_name(archive, member)
-        if count > limits.files:
-            raise InputError(_too_many(archive, limits.files))
+        require(count <= limits.files, _too_many(archive, limits.files))
         if member.is_folder:
             continue
-        if member.size > left:
-            raise InputError(too_large)
+        require(member.size <= left, too_large)
         target = place / name
-        if target.exists():
-            raise InputError(f"{archive}: holds {str(name)[:60]!r} twice, expected each file once")
+        require(not target.exists(), f"{archive}: holds {str(name)[:60]!r} twice, expected each file once")
         target.parent.mkdir(parents=True, exist_ok=True)
         content = member.open()
         assert content is not None  # only folders, links and devices have none
         with content, open(target, "wb") as file:
             while chunk := content.read(CHUNK):
                 left -= len(chunk)
-                if left < 0:
-                    raise InputError(too_large)
+                require(left >= 0, too_large)
                 file.write(chunk)
         names.append(name)
-    if not names:
-        raise InputError(f"{archive}: holds no files")
+    require(names, f"{archive}: holds no files")
     return names
 
 
 def _safe_name(archive: Path, member: _Member) -> PurePosixPath:
-    shown = member.name[:60]
-    if not member.is_plain:
-        raise InputError(f"{archive}: {shown!r} is a link or a device, expected files and folders only")
-    name = PurePosixPath(member.name.replace("\\", "/"))
-    has_drive = len(member.name) > 1 and member.name[1] == ":"
-    if name.is_absolute() or has_drive or ".." in name.parts or "\0" in member.name:
-        raise InputError(f"{archive}: {shown!r} would land outside the folder, expected names below it")
-    if not name.parts and not member.is_folder:
-        raise InputError(f"{archive}: holds a file without a name")
+    shown, name = member.name[:60], PurePosixPath(member.name.replace("\\", "/"))
+    expected = "expected files and folders only"
+    require(member.is_plain, f"{archive}: {shown!r} is a link or a device, {expected}")
+    leaves = name.is_absolute() or member.name[1:2] == ":" or ".." in name.parts or "\0" in member.name
+    require(not leaves, f"{archive}: {shown!r} would land outside the folder, expected names below it")
+    require(name.parts or member.is_folder, f"{archive}: holds a file without a name")
     return name
 
 
@@ -327,17 +300,17 @@ def _safe_name(archive: Path, member: _Member) -> PurePosixPath:
 def _open_members(archive: Path) -> Iterator[Iterator[_Member]]:
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
-            yield (_zip_member(opened, member) for member in opened.infolist())
+            yield (
+                _Member(m.filename, m.is_dir(), _is_plain(m), m.file_size, partial(opened.open, m))
+                for m in opened.infolist()
+            )
     else:
         with tarfile.open(archive, "r:*") as packed:
-            yield (_tar_member(packed, member) for member in packed)
+            yield (
+                _Member(m.name, m.isdir(), m.isreg() or m.isdir(), m.size, partial(packed.extractfile, m))
+                for m in packed
+            )
 
 
-def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
-    is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
-    return _Member(member.filename, member.is_dir(), is_plain, member.file_size, lambda: archive.open(member))
-
-
-def _tar_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> _Member:
-    is_plain = member.isreg() or member.isdir()
-    return _Member(member.name, member.isdir(), is_plain, member.size, lambda: archive.extractfile(member))
+def _is_plain(member: zipfile.ZipInfo) -> bool:
+    return stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import read_text
+from bitr.data.poses import AssemblyPair, Pairs, read_text
 from bitr.data.registry import DatasetInfo
 from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_by_hash, split_of
 from bitr.data.transforms import (
@@ -26,17 +25,16 @@ from bitr.data.transforms import (
     sample_by_area,
     sample_grid,
     sample_uniform,
+    share_by_area,
 )
-from bitr.errors import InputError, require
+from bitr.errors import require
 from bitr.io import Geometry, join, read
 
 GRID, SHARE = 0.005, 0.05
 PER_CELL = 8
 """Points drawn for each face of a cube, so that the grid misses few cubes that the surface runs through."""
-STEPS = 127
-"""Steps of a normal's coordinates, which are stored in a byte each: to 0.3°."""
-SAME_PLACE = 1e-6
-"""Vertices of two pieces that are closer, along each axis, are one vertex of the shape."""
+STEPS = 127  # steps of a normal's coordinates, which are stored in a byte each: to 0.3°
+SAME_PLACE = 1e-6  # vertices of two pieces that are closer, along each axis, are one vertex of the shape
 PIECES = (".obj", ".glb", ".ply", ".stl", ".off")
 BOTTLES = ("winebottle", "beerbottle", "bottle", "drinkbottle")
 """Data sets that ``winebottle:all`` trains with."""
@@ -52,8 +50,7 @@ CLASSES = {
     "bowl": "Bowl",
 }
 """Data sets, and the names of their classes in Breaking Bad."""
-SUBSETS = ("everyday", "artifact")
-"""Parts of Breaking Bad that have official lists."""
+SUBSETS = ("everyday", "artifact")  # parts of Breaking Bad that have official lists
 LISTS = ("data_split/{subset}.{half}.txt", "{subset}.{half}.txt", "data_list/{subset}_{half}.txt")
 """Places of the lists below the folder: in the official archive, beside the data, in other benchmarks."""
 POINTS, FEWEST_POINTS = 5000, 256
@@ -66,7 +63,7 @@ class Fracture:
 
     id: str
     shape: str
-    load: Callable[[], tuple[Geometry, Geometry]]
+    load: Callable[[], list[Geometry]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +95,8 @@ def _surfaces(fracture: Fracture) -> Arrays:
     found: Arrays = {}
     for side, mesh in zip("ab", fracture.load(), strict=True):
         rng = np.random.default_rng(zlib.crc32(fracture.id.encode()))
-        grid = sample_grid(
-            sample_by_area(mesh, max(16, round(PER_CELL * area_of(mesh) / GRID**2)), rng), GRID
-        )
+        count = max(16, round(PER_CELL * area_of(mesh) / GRID**2))
+        grid = sample_grid(sample_by_area(mesh, count, rng), GRID)
         assert grid.normals is not None
         found[f"{side}_points"] = grid.points.astype(np.float32)
         found[f"{side}_normals"] = np.rint(STEPS * grid.normals).astype(np.int8)
@@ -108,30 +104,36 @@ def _surfaces(fracture: Fracture) -> Arrays:
 
 
 def fractures(name: str, root: Path | None) -> list[Fracture]:
-    """All two-fragment pairs of a class: those of the npz file, or else of Breaking Bad's folders."""
-    return packed_fractures(root, name) or folder_fractures(root, CLASSES[name])
-
-
-def packed_fractures(root: Path | None, name: str) -> list[Fracture]:
-    """The fractures of ``NAME_meshes.npz``, in the bipartitions that ``NAME_index.json`` lists."""
+    """List the two-fragment pairs of a class: those of the npz file, or else of Breaking Bad's folders."""
     index = f"breaking_bad/{name}_index.json", f"breaking_bad_more/breaking_bad_{name}_index.json"
-    found = find_below(root, *index)
-    if not found:
-        return []
-    meshes = found[0].with_name(found[0].name.replace("_index.json", "_meshes.npz"))
-    require(meshes.is_file(), f"{meshes}: no such file, expected the meshes that {found[0].name} lists")
-    fractures = []
-    for entry in json.loads(found[0].read_text(encoding="utf-8")):
+    packed = find_below(root, *index)
+    if packed:
+        return _packed_fractures(packed[0])
+    category = CLASSES[name]
+    found = []
+    for folder in find_below(root, f"breaking_bad/{category}/*/*", f"breaking_bad/*/{category}/*/*"):
+        pieces, shape = _pieces_in(folder), folder.parent.name
+        if len(pieces) == 2:
+            found.append(Fracture(f"{shape}/{folder.name}/native/0+1", shape, partial(_load_files, pieces)))
+    return found
+
+
+def _packed_fractures(index: Path) -> list[Fracture]:
+    """The fractures of ``NAME_meshes.npz``, in the bipartitions that ``NAME_index.json`` lists."""
+    meshes = index.with_name(index.name.replace("_index.json", "_meshes.npz"))
+    require(meshes.is_file(), f"{meshes}: no such file, expected the meshes that {index.name} lists")
+    found = []
+    for entry in json.loads(index.read_text(encoding="utf-8")):
         where = f"{entry['shape']}/{entry['fracture']}"
         kind = "native" if entry["pieces"] == 2 else "merged"
         for sides in entry["bipartitions"]:
             label = "+".join(".".join(map(str, sides[side])) for side in "ab")
-            load = partial(_load_packed, meshes, where, tuple(sides["a"]), tuple(sides["b"]))
-            fractures.append(Fracture(f"{where}/{kind}/{label}", entry["shape"], load))
-    return fractures
+            load = partial(_load_packed, meshes, where, sides)
+            found.append(Fracture(f"{where}/{kind}/{label}", entry["shape"], load))
+    return found
 
 
-def _load_packed(path: Path, where: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Geometry, Geometry]:
+def _load_packed(path: Path, where: str, sides: dict[str, list[int]]) -> list[Geometry]:
     with open_npz(path) as arrays:
 
         def piece(number: int) -> Geometry:
@@ -140,19 +142,11 @@ def _load_packed(path: Path, where: str, a: tuple[int, ...], b: tuple[int, ...])
             vertices, faces = arrays[f"{key}/v"], arrays[f"{key}/f"]
             return Geometry(vertices.astype(np.float64), faces=faces.astype(np.int64), name=key)
 
-        first, second = (merge([piece(number) for number in side], where) for side in (a, b))
-    return first, second
+        return [merge([piece(number) for number in sides[side]], where) for side in "ab"]
 
 
-def folder_fractures(root: Path | None, category: str) -> list[Fracture]:
-    """The fractures of ``CATEGORY/SHAPE/FRACTURE/`` that have two files, one for each piece."""
-    found = []
-    for folder in find_below(root, f"breaking_bad/{category}/*/*", f"breaking_bad/*/{category}/*/*"):
-        pieces = _pieces_in(folder)
-        if len(pieces) == 2:
-            shape = folder.parent.name
-            found.append(Fracture(f"{shape}/{folder.name}/native/0+1", shape, partial(_load_files, *pieces)))
-    return found
+def _load_files(files: list[Path]) -> list[Geometry]:
+    return [merge([read(file)], str(file)) for file in files]
 
 
 def _pieces_in(folder: Path) -> list[Path]:
@@ -160,19 +154,11 @@ def _pieces_in(folder: Path) -> list[Path]:
     return sorted(p for p in folder.glob("*") if p.suffix.lower() in PIECES) if folder.is_dir() else []
 
 
-def _load_files(a: Path, b: Path) -> tuple[Geometry, Geometry]:
-    return merge([read(a)], str(a)), merge([read(b)], str(b))
-
-
 def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
-    """The surface of several pieces together.
-
-    A face that is there twice has the fragment on both sides: it is inside, and dropped. Single pieces have
-    such faces too, left by the cells that they were put together from.
-    """
+    """Join pieces; a face that is there twice lies inside the fragment and is dropped."""
     whole = join(pieces, name)
-    if whole.faces is None:
-        raise InputError(f"{name}: has no faces, expected a mesh")
+    require(whole.faces is not None, f"{name}: has no faces, expected a mesh")
+    assert whole.faces is not None
     cells = np.round(whole.points / SAME_PLACE).astype(np.int64)
     _, first, same = np.unique(cells, axis=0, return_index=True, return_inverse=True)
     faces = same.reshape(-1)[whole.faces]
@@ -187,75 +173,55 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
 # the official lists
 
 
-def find_list(root: Path | None, subset: str, half: str) -> Path | None:
-    """The list of the half "train" or "val" of a subset."""
-    places = [f"breaking_bad*/{place.format(subset=subset, half=half)}" for place in LISTS]
-    return next(iter(find_below(root, *places)), None)
-
-
 def listed_fractures(path: Path, subset: str) -> list[Fracture]:
-    """The two-piece fractures of a list.
+    """Find the two-piece fractures of a list.
 
     A line is the folder of a shape, ``everyday/Bowl/SHAPE`` or ``artifact/SHAPE``, all of whose fractures in
     two pieces count, or a number of pieces and a folder of them, ``2 everyday/Bowl/SHAPE/fractured_0``.
     """
     home = path.parent.parent if path.parent.name in ("data_split", "data_list") else path.parent
+    hint = "; unpack all that the list names, or take a class, as winebottle"
+    if (home / f"{subset}_compressed").is_dir() and not (home / subset).is_dir():
+        hint = f"; {subset}_compressed/ is there: run Breaking Bad's decompress.py"
+    form = f"{subset}/…/SHAPE, or a number of pieces and {subset}/…/SHAPE/FRACTURE"
     found = []
     for number, line in enumerate(read_text(path, "a list of folders").splitlines(), start=1):
         words, at = line.split(), f"{path}, line {number}"
         if not words:
             continue
-        within = words[-1]
-        is_fracture = len(words) == 2 and words[0].isdigit()
-        if not (is_fracture or len(words) == 1) or within.split("/")[0] != subset or ".." in within:
-            raise InputError(
-                f"{at}: found {line!r:.80}, expected {subset}/…/SHAPE, or a number of pieces and "
-                f"{subset}/…/SHAPE/FRACTURE"
-            )
+        within, is_fracture = words[-1], len(words) == 2 and words[0].isdigit()
+        fits = (is_fracture or len(words) == 1) and within.split("/")[0] == subset and ".." not in within
+        require(fits, f"{at}: found {line!r:.80}, expected {form}")
         if is_fracture and words[0] != "2":
             continue
-        if not (home / within).is_dir():
-            raise InputError(f"{at}: no folder {home / within}{_hint(home, subset)}")
-        folders = (
-            [home / within] if is_fracture else sorted(p for p in (home / within).iterdir() if p.is_dir())
-        )
-        for folder in folders:
+        place = home / within
+        require(place.is_dir(), f"{at}: no folder {place}{hint}")
+        shape = within.rpartition("/")[0] if is_fracture else within
+        for folder in [place] if is_fracture else sorted(p for p in place.iterdir() if p.is_dir()):
             pieces = _pieces_in(folder)
+            problem = f"{at}: {folder} has {len(pieces)} pieces, expected the 2 that the list says"
+            require(len(pieces) == 2 or not is_fracture, problem)
             if len(pieces) == 2:
-                shape = within.rpartition("/")[0] if is_fracture else within
                 id = folder.relative_to(home).as_posix()
-                found.append(Fracture(id, shape, partial(_load_files, *pieces)))
-            elif is_fracture:
-                raise InputError(
-                    f"{at}: {folder} has {len(pieces)} pieces, expected the 2 that the list says"
-                )
+                found.append(Fracture(id, shape, partial(_load_files, pieces)))
     return found
-
-
-def _hint(home: Path, subset: str) -> str:
-    if (home / f"{subset}_compressed").is_dir() and not (home / subset).is_dir():
-        return f"; {subset}_compressed/ is there: run Breaking Bad's decompress.py"
-    return "; unpack all that the list names, or take a class, as winebottle"
 
 
 def _sample_listed(fractures: Sequence[Fracture], i: int, rng: np.random.Generator) -> AssemblyPair:
     """5,000 points of both pieces together, shared by area, with normals."""
     sides = fractures[i].load()
-    area = np.array([area_of(side) for side in sides])
-    counts = np.maximum(np.rint(POINTS * area / area.sum()), FEWEST_POINTS).astype(int)
-    source, reference = (sample_by_area(side, int(n), rng) for side, n in zip(sides, counts, strict=True))
+    counts = share_by_area([area_of(side) for side in sides], POINTS, FEWEST_POINTS)
+    source, reference = (sample_by_area(side, n, rng) for side, n in zip(sides, counts, strict=True))
     return move_randomly(assembled(source, reference, fractures[i].id), rng)
 
 
 def _open_list(subset: str, split: str, root: Path | None, seed: int) -> Pairs:
     """The official second list is the test, as in all papers; a tenth of the training shapes validates."""
-    path = find_list(root, subset, "val" if split == "test" else "train")
-    if path is None:
-        raise InputError(
-            f"{subset}: no {subset}.{'val' if split == 'test' else 'train'}.txt below {root}, expected it in "
-            "breaking_bad/data_split/"
-        )
-    found = listed_fractures(path, subset)
+    half = "val" if split == "test" else "train"
+    lists = find_below(root, *(f"breaking_bad*/{place.format(subset=subset, half=half)}" for place in LISTS))
+    expected = f"no {subset}.{half}.txt below {root}, expected it in breaking_bad/data_split/"
+    require(lists, f"{subset}: {expected}")
+    found = listed_fractures(lists[0], subset)
     if split != "test":
         found = [f for f in found if (split_by_hash(f.shape) == "val") == (split == "val")]
     return Pairs(subset, split, seed, partial(_sample_listed, found), range(len(found)))
@@ -268,10 +234,6 @@ def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> 
     return Pairs(name, split, seed, _Broken(found, cache_home() / "surfaces" / key), range(len(found)))
 
 
-def _has_list(subset: str, root: Path | None) -> bool:
-    return any(find_list(root, subset, half) for half in ("train", "val"))
-
-
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``winebottle:all`` trains with bottles of all four classes, and tests on wine bottles."""
     require(option == "all", f"winebottle:{option}: no such option, expected winebottle:all")
@@ -281,6 +243,4 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 
 OPEN = {name: partial(_open, name, False) for name in CLASSES}
 OPEN |= {subset: partial(_open_list, subset) for subset in SUBSETS}
-PRESENT = {name: lambda root, name=name: bool(fractures(name, root)) for name in CLASSES}
-PRESENT |= {subset: lambda root, subset=subset: _has_list(subset, root) for subset in SUBSETS}
 VARIANTS = {"winebottle": _variant}

@@ -1,4 +1,7 @@
-"""Openly licensed meshes of many origins, cut, cropped and broken: objects that no generator made."""
+"""Openly licensed meshes of many origins, cut, cropped and broken, and pairs that do not belong together.
+
+No generator made these objects. For ``unrelated`` pairs a program should say that they do not fit.
+"""
 
 from __future__ import annotations
 
@@ -12,49 +15,51 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-from bitr.data.generated.dataset import MIXES, ShapesConfig, draw
+from bitr.data.fetch import TABLE
+from bitr.data.generated.dataset import MIXES, ShapesConfig, draw, num_solids, shapes
 from bitr.data.generated.fracture import (
     Fracture,
     break_at_random,
     cache_folder,
     fracture_key,
+    keep_whole,
     load_fracture,
-    unbroken,
 )
 from bitr.data.generated.kernel import solid_of_mesh
-from bitr.data.pair import AssemblyPair, Pairs
+from bitr.data.poses import AssemblyPair, Make, Pairs
 from bitr.data.registry import DatasetInfo
+from bitr.data.scans import INDOOR_GRID, INDOOR_SHIFT, Places, indoor_scenes
 from bitr.data.storage import find_below, open_npz, split_of
-from bitr.errors import InputError
+from bitr.data.transforms import assembled, move_randomly, sample_grid
+from bitr.errors import require
 from bitr.io import Geometry
 
 NAME = "openshapes"
 PACKED = "openshapes/openshapes.npz"
 COUNTS = {"train": 100_000, "val": 400, "test": 400}
 """Number of pairs: for training the length of an epoch; held-out splits have at least one of each object."""
-BREAKS = 3
-"""Number of fractures of each solid."""
+BREAKS = 3  # number of fractures of each solid
 OPTIONS = ("cut", "crop", "fracture", "noisy", "scan", "eroded")
 """Options of ``shapes`` that this data set has too."""
 
-FLAT = 0.1
-"""Objects whose thinnest principal extent is a smaller share of the middle one count as flat."""
-ONE_PIECE = 0.9
-"""Least share of an object's surface in one cluster."""
+FLAT = 0.1  # objects whose thinnest principal extent is a smaller share of the middle one count as flat
+ONE_PIECE = 0.9  # least share of an object's surface in one cluster
 FEWEST_FACES = 20
-MAIN_PART = 0.95
-"""Least share of a solid's volume in one part; loose bits are dropped."""
+MAIN_PART = 0.95  # least share of a solid's volume in one part; loose bits are dropped
+
+KINDS = ("open", "generated", "rooms", "mixed")
+"""Halves of two open shapes, of two generated shapes, fragments of two scenes, and half of a generated with
+half of an open shape; in turn: the kinds of unrelated pairs."""
+UNRELATED = {"train": 100_000, "val": 200, "test": 100}
+"""Number of unrelated pairs; for training the length of an epoch."""
+HALVES = ("cut", "crop")
+"""Options of ``shapes`` and ``openshapes`` that either side of an unrelated pair is half of."""
+RATIO = 1.35  # largest ratio of the two sizes, either way
+CANDIDATES = 12  # fragments of the other scene to choose the one most like the first in size from
 
 OBJECT_AT = {"nasa": -2, "kevinzakka": -2, "elpis-lab": -3}
 """Index of the part of a path that names the object, by owner, if that is not the file."""
-VARIANT_WORDS = """
-amber beige black blue bronze brown chocolate color colored colour coral cyan dark gold gray green grey light
-magenta matte multi navy olive orange pink purple red silver teal turquoise violet white yellow
-big bigger extra high huge jumbo large little long low medium mid mini short small tall tiny wide xl
-lod res resolution hr lr quad dominant smooth textured mesh model str art version variant
-animated basic broken closed decorated double empty full normal open simple single triple oz inch
-building food ingredient skeleton
-"""
+VARIANT_WORDS = frozenset(TABLE["openshapes"]["variants"].split())
 """Words that distinguish variants of one object (colours, sizes, levels of detail), or that some packs put
 before all names."""
 
@@ -67,13 +72,9 @@ def label(name: str) -> str:
 
 
 def family(name: str) -> str:
-    """The owner of an object and the first word of its name that is no variant.
-
-    Chair_1, ChairBlue and chair-small of one owner are a family, which no split divides.
-    """
+    """The owner and the first telling word of a name: Chair_1, ChairBlue and chair-small are a family."""
     words = [w.lower() for w in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", label(name)) if len(w) > 1]
-    variants = VARIANT_WORDS.split()
-    telling = [word for word in words if word not in variants] or words or [label(name)]
+    telling = [word for word in words if word not in VARIANT_WORDS] or words or [label(name)]
     return f"{name.partition('/')[0]}/{telling[0].removesuffix('s')}"
 
 
@@ -82,10 +83,8 @@ class Shapes:
     """All meshes of a file, radius 1 about the origin."""
 
     vertices: Float32[np.ndarray, "v 3"]
-    faces: Int64[np.ndarray, "f 3"]
-    """Indices within each mesh."""
-    starts: Int64[np.ndarray, "k 2"]
-    """Beginning of each mesh in both; one more row than there are meshes."""
+    faces: Int64[np.ndarray, "f 3"]  # indices within each mesh
+    starts: Int64[np.ndarray, "k 2"]  # beginning of each mesh in both; one more row than there are meshes
     names: tuple[str, ...]
     watertight: Bool[np.ndarray, " m"]
     main_piece: Float32[np.ndarray, " m"]
@@ -119,11 +118,10 @@ def read_openshapes(path: Path) -> Shapes:
     with open_npz(path, *needed) as arrays:
         vertices, faces, v, f, names, watertight, main_piece = (arrays[key] for key in needed)
     counts = {len(v) - 1, len(f) - 1, len(names), len(watertight), len(main_piece)}
-    if len(counts) > 1 or v[-1] != len(vertices) or f[-1] != len(faces):
-        raise InputError(
-            f"{path}: {len(names)} names, {len(v)} and {len(f)} offsets that end at {v[-1]} and {f[-1]}, "
-            f"{len(vertices)} vertices and {len(faces)} faces do not fit together"
-        )
+    found = f"{len(names)} names, {len(v)} and {len(f)} offsets that end at {v[-1]} and {f[-1]}"
+    fits = len(counts) == 1 and v[-1] == len(vertices) and f[-1] == len(faces)
+    wrong = f"{path}: {found}, {len(vertices)} vertices and {len(faces)} faces do not fit together"
+    require(fits, wrong)
     return Shapes(
         vertices.astype(np.float32),
         faces.astype(np.int64),
@@ -141,10 +139,8 @@ class DrawPairs:
     path: Path
     objects: tuple[int, ...]
     config: ShapesConfig
-    folder: Path
-    """Folder of stored fractures."""
-    with_symmetry: bool = False
-    """Look for the symmetries of the pieces."""
+    folder: Path  # folder of stored fractures
+    with_symmetry: bool = False  # look for the symmetries of the pieces
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         shapes, config = read_openshapes(self.path), self.config
@@ -171,7 +167,7 @@ class DrawPairs:
         """The mesh, broken if that is wanted and possible."""
         mesh = shapes.mesh(index)
         if not (self.config.mix[0] > 0 and shapes.watertight[index]):
-            return unbroken(mesh)
+            return keep_whole(mesh)
         path = self.folder / f"{_key(mesh)}-{turn}.shape"
         return load_fracture(path, partial(_break, mesh, self.config.pieces, turn))
 
@@ -181,9 +177,9 @@ def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> Fracture:
     assert mesh.faces is not None
     whole = solid_of_mesh(mesh.points, mesh.faces, MAIN_PART)
     if whole is None:
-        return unbroken(mesh)
+        return keep_whole(mesh)
     found = break_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
-    return found if len(found.fits) else unbroken(mesh)
+    return found if len(found.fits) else keep_whole(mesh)
 
 
 def _key(mesh: Geometry) -> str:
@@ -202,25 +198,95 @@ def draw_pairs(split: str, root: Path | None, config: ShapesConfig) -> DrawPairs
 def openshapes(
     split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None
 ) -> Pairs:
-    """Pairs of the meshes of a split; consecutive pairs are of different objects.
-
-    Held-out pairs know the symmetries of their pieces.
-    """
+    """Open pairs of the meshes of a split; held-out pairs know the symmetries of their pieces."""
     make = replace(draw_pairs(split, root, config or ShapesConfig()), with_symmetry=split != "train")
     count = max(COUNTS[split], len(make.objects)) if make.objects else 0
     return Pairs(NAME, split, seed, make, range(count))
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
-    """``openshapes:cut``, ``:crop``, ``:fracture`` have pairs of one kind alone, ``:noisy`` noisy crops,
-    ``:scan`` range scans from two sides, ``:eroded`` worn fractures."""
-    if option not in OPTIONS:
-        raise InputError(f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
+    """One kind of pair alone, as ``openshapes:cut``."""
+    require(option in OPTIONS, f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]
     title = f"openly licensed meshes, {words}"
     return replace(base, name=f"{NAME}:{option}", title=title, open=partial(openshapes, config=config))
 
 
-OPEN = {NAME: openshapes}
-PRESENT = {NAME: lambda root: bool(find_below(root, PACKED))}
+# pairs whose pieces do not belong together
+
+
+@dataclass(frozen=True, eq=False)
+class _DrawUnrelated:
+    split: str
+    open: tuple[DrawPairs, ...]  # one for each of ``HALVES``, as the next
+    generated: tuple[Make, ...]
+    count: int  # number of generated shapes
+    rooms: Places
+    other_rooms: Places
+
+    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
+        kind = KINDS[i % len(KINDS)]
+        id = f"{self.split}/{i}/{kind}"
+        if kind == "rooms":
+            pair = move_randomly(assembled(*self.two_rooms(rng), id, unit="m"), rng, INDOOR_SHIFT)
+        else:
+            pair = move_randomly(assembled(*self.two_shapes(kind, rng), id), rng)
+        return replace(pair, ref_from_src=np.eye(4), related=False)
+
+    def two_shapes(self, kind: str, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
+        """Halves of two shapes, cut alike and of similar sizes."""
+        half = int(rng.integers(len(HALVES)))
+        make_open, make_generated = self.open[half], self.generated[half]
+        if kind == "open":
+            first = int(rng.integers(len(make_open.objects)))
+            families = [make_open.family(n) for n in range(len(make_open.objects))]
+            second = int(rng.choice([n for n, own in enumerate(families) if own != families[first]]))
+            source, reference = make_open(first, rng).source, make_open(second, rng).reference
+        elif kind == "generated":
+            first, second = (int(n) for n in rng.choice(self.count, 2, replace=False))
+            source, reference = make_generated(first, rng).source, make_generated(second, rng).reference
+        else:
+            source = make_generated(int(rng.integers(self.count)), rng).source
+            reference = make_open(int(rng.integers(len(make_open.objects))), rng).reference
+            source, reference = (source, reference) if rng.random() < 0.5 else (reference, source)
+        ratio = RATIO ** rng.uniform(-1, 1)
+        factor = ratio * _size(reference) / _size(source)
+        return replace(source, points=factor * source.points), reference
+
+    def two_rooms(self, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
+        """Fragments of two scenes of similar size, not scaled: all have the same grid, in metres."""
+        place = str(rng.choice(sorted(self.rooms)))
+        other = str(rng.choice(sorted(name for name in self.other_rooms if name != place)))
+        own, others = self.rooms[place], self.other_rooms[other]
+        first = sample_grid(own[int(rng.integers(len(own)))].load(), INDOOR_GRID)
+        rows = rng.permutation(len(others))[:CANDIDATES]
+        found = [sample_grid(others[int(row)].load(), INDOOR_GRID) for row in rows]
+        second = min(found, key=lambda piece: abs(np.log(_size(piece) / _size(first))))
+        return (first, second) if rng.random() < 0.5 else (second, first)
+
+
+def _size(piece: Geometry) -> float:
+    return float(np.linalg.norm(piece.points - piece.points.mean(axis=0), axis=1).max())
+
+
+def _open_unrelated(split: str, root: Path | None, seed: int) -> Pairs:
+    configs = [MIXES[half][0] for half in HALVES]
+    rooms = indoor_scenes(root, split)
+    # validation and test have one scene each: its fragments are paired with those of training scenes
+    others = rooms if len(rooms) > 1 else indoor_scenes(root, "train")
+    names = ", ".join(sorted({*rooms, *others})) or "none"
+    is_enough = rooms and len({*rooms, *others}) >= 2
+    require(is_enough, f"unrelated: the scenes of {split} are {names}, expected two or more")
+    make = _DrawUnrelated(
+        split,
+        tuple(draw_pairs(split, root, config) for config in configs),
+        tuple(shapes(split, root, config=config).make for config in configs),
+        num_solids(split, ShapesConfig()),
+        rooms,
+        others,
+    )
+    return Pairs("unrelated", split, seed, make, range(UNRELATED[split]))
+
+
+OPEN = {NAME: openshapes, "unrelated": _open_unrelated}
 VARIANTS = {NAME: _variant}

@@ -1,31 +1,146 @@
-"""The user's own pairs, read from and written to folders and manifests (csv, jsonl) of files and poses."""
+"""Lists of pairs in csv or jsonl files, and the user's own pairs in such manifests or in folders.
+
+Errors name the line of a bad row. A list that cannot be read at all raises. A row that cannot be used raises
+too or, for those who ask, comes with its problem, so that the other rows can be used.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import Pose, pose_of_numbers, read_text
-from bitr.data.storage import SPLITS
-from bitr.errors import InputError
+from bitr.data.poses import AssemblyPair, Pairs, Pose, pose_of_numbers, read_text
+from bitr.data.storage import SPLITS, check_split
+from bitr.errors import InputError, require
 from bitr.files import whole_file
 from bitr.io import SUFFIXES, read, write
-from bitr.io.manifest import Row, distinct, read_rows
 
 SYMMETRIES = {"symmetry": (None, 4, 4), "axis": (2, 3)}
 """Fields of a pair in npy files, and the shapes of their arrays."""
 NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", *SYMMETRIES, "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
-FINGERPRINT = 1 << 16
-"""Bytes of each file, from its beginning, that tell a pair from others."""
+FINGERPRINT = 1 << 16  # bytes of each file, from its beginning, that tell a pair from others
+
+T = TypeVar("T")
+Found = tuple[int, dict[str, Any], str]  # a line, its values, and its problem, if it has one
+
+
+@dataclass(frozen=True)
+class Row:
+    """The values of a row by their keys, without the empty cells of a csv file."""
+
+    path: Path
+    line: int
+    number: int  # from 1, blank lines not counted
+    values: dict[str, Any]
+    problem: InputError | None = None  # the reason why the row cannot be used; None where it can
+
+    @property
+    def at(self) -> str:
+        return f"{self.path}, line {self.line}"
+
+    def name(self, key: str, otherwise: str | None = None) -> str:
+        """The name of a file or pair under a key; anything else raises."""
+        value = self.values.get(key, otherwise)
+        value = str(value) if type(value) is int and key == "id" else value
+        try:
+            is_name = isinstance(value, str) and b"\0" not in os.fsencode(value) and value != ""
+        except UnicodeEncodeError:  # half of a surrogate pair
+            is_name = False
+        if not is_name or not isinstance(value, str):
+            raise InputError(f"{self.at}: found {key} = {value!r:.60}, expected the name of a file or pair")
+        return value
+
+    def file(self, key: str) -> Path:
+        """The file named under a key, as an absolute path; names are relative to the manifest."""
+        return self.path.absolute().parent / self.name(key)
+
+
+def read_rows(
+    path: Path, needed: Sequence[str], optional: Sequence[str] | None, *, strict: bool = True
+) -> tuple[Row, ...]:
+    """Read a manifest, whose rows must have the needed keys and may have the optional ones (None: any).
+
+    A row that cannot be used raises; unless ``strict`` it has a problem instead.
+    """
+
+    def wrong_keys(found: list[str]) -> str:
+        known = found if optional is None else (*needed, *optional)
+        if set(needed) <= set(found) <= set(known) and len(set(found)) == len(found):
+            return ""
+        more = f" and, if wanted, {', '.join(optional)}" if optional else ""
+        return f"found {', '.join(found)[:80]}; expected {', '.join(needed)}{more}"
+
+    read_lines = {".csv": _read_csv, ".jsonl": _read_jsonl}.get(path.suffix.lower())
+    if read_lines is None:
+        raise InputError(f"{path}: found a {path.suffix or 'name without a suffix'}, expected .csv or .jsonl")
+    rows = []
+    try:
+        # Names of files are bytes; those that are no UTF-8 pass through unharmed.
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            for number, (line, values, wrong) in enumerate(read_lines(path, file, wrong_keys), 1):
+                problem = InputError(f"{path}, line {line}: {wrong}") if wrong else None
+                rows.append(Row(path, line, number, values, problem))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}), expected a list of pairs") from error
+    require(rows, f"{path}: holds no pairs, expected rows with {' and '.join(needed)}")
+    for row in rows:
+        if strict and row.problem is not None:
+            raise row.problem
+    return tuple(rows)
+
+
+def _read_csv(path: Path, file: Iterable[str], wrong_keys: Callable[[list[str]], str]) -> Iterator[Found]:
+    reader = csv.reader(file, strict=True)
+    header: list[str] | None = None
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if header is None:
+                header = [cell.strip() for cell in cells]
+                wrong = wrong_keys(header)
+                require(not wrong, f"{path}, line {reader.line_num}: {wrong}")
+                continue
+            fits = len(cells) == len(header)
+            values = {key: cell for key, cell in zip(header, cells, strict=False) if cell}
+            yield reader.line_num, values, "" if fits else f"found {len(cells)} cells, expected {len(header)}"
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: not a row of a csv file ({error})") from error
+
+
+def _read_jsonl(path: Path, file: Iterable[str], wrong_keys: Callable[[list[str]], str]) -> Iterator[Found]:
+    for line, text in enumerate(file, 1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            yield line, {}, f"not a JSON object ({error})"
+            continue
+        if isinstance(row, dict):
+            yield line, row, wrong_keys(list(row))
+        else:
+            yield line, {}, f"found {text.strip()[:40]}, expected a JSON object"
+
+
+def distinct(found: Iterable[tuple[str, str, T]]) -> tuple[T, ...]:
+    """The items of (place, id, item); an id that comes twice raises an error that names its place."""
+    by_id: dict[str, T] = {}
+    for at, name, item in found:
+        require(name not in by_id, f"{at}: the id {name} is taken already, expected each only once")
+        by_id[name] = item
+    return tuple(by_id.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +158,14 @@ class OwnPair:
 
     def load(self) -> AssemblyPair:
         source, reference = read(self.source), read(self.reference)
-        symmetry = None if self.symmetry is None else _read_array(self.symmetry, SYMMETRIES["symmetry"])
-        axis = None if self.axis is None else _read_array(self.axis, SYMMETRIES["axis"])
+        symmetry, axis = (
+            None if file is None else _read_array(file, shape)
+            for file, shape in zip((self.symmetry, self.axis), SYMMETRIES.values(), strict=True)
+        )
         return AssemblyPair(source, reference, self.ref_from_src, self.id, symmetry, self.unit, axis)
 
     def fingerprint(self) -> str:
-        """A hash of the pose and of both files, the same wherever the files lie and whatever the id is."""
+        """Hash the pose and both files: the same wherever the files lie and whatever the id is."""
         digest = hashlib.sha256(self.ref_from_src.tobytes())
         for path in (self.source, self.reference):
             try:
@@ -61,17 +178,12 @@ class OwnPair:
 
 
 def own_pairs(path: Path, split: str = "test", keep: Callable[[OwnPair], bool] | None = None) -> Pairs:
-    """The pairs of a folder or manifest that belong to the split and that ``keep`` accepts.
-
-    Pairs that name no split are for the test: nothing is trained on by accident.
-    """
+    """Open the pairs of a split that ``keep`` accepts; pairs that name no split are for the test."""
     pairs = listed_pairs(path)
-    if split not in SPLITS:
-        raise InputError(f"{path}: no split {split!r}, expected one of {', '.join(SPLITS)}")
+    check_split(str(path), split)
     chosen = [pair for pair in pairs if (pair.split or "test") == split]
-    if not chosen:
-        fix = "train/, val/ and test/ folders" if path.is_dir() else "a column split with train, val and test"
-        raise InputError(f"{path}: none of its {len(pairs)} pairs is for {split}; say which are, with {fix}")
+    fix = "train/, val/ and test/ folders" if path.is_dir() else "a column split with train, val and test"
+    require(chosen, f"{path}: none of its {len(pairs)} pairs is for {split}; say which are, with {fix}")
     kept = chosen if keep is None else [pair for pair in chosen if keep(pair)]
     return Pairs(str(path), split, 0, partial(_load, kept), range(len(kept)))
 
@@ -81,73 +193,58 @@ def _load(pairs: list[OwnPair], i: int, rng: np.random.Generator) -> AssemblyPai
 
 
 def listed_pairs(path: Path) -> tuple[OwnPair, ...]:
-    """All pairs, with every row and pose checked; missing files raise, the others are read later."""
+    """List all pairs, with every row and pose checked; missing files raise, the others are read later."""
     manifest = next((path / name for name in MANIFESTS if (path / name).is_file()), None)
-    if path.is_dir() and manifest is None:
-        return distinct((str(pair.source.parent), pair.id, pair) for pair in _pairs_of_folder(path))
-    rows = read_rows(manifest or path, NEEDED, OPTIONAL)
-    return distinct((row.at, pair.id, pair) for row in rows for pair in [_pair_of_row(row)])
+    if manifest is not None or not path.is_dir():
+        rows = read_rows(manifest or path, NEEDED, OPTIONAL)
+        return distinct((row.at, pair.id, pair) for row in rows for pair in [_pair_of_row(row)])
+    patterns = ((None, "*"), (None, "pairs/*"), *((split, f"{split}/*") for split in SPLITS))
+    folders = [(inner, split) for split, pattern in patterns for inner in sorted(path.glob(pattern))]
+    found = [_pair_of_folder(*each) for each in folders if (each[0] / "pose.txt").is_file()]
+    expected = "expected pairs.csv, pairs.jsonl, or folders with source.*, reference.* and pose.txt"
+    require(found, f"{path}: holds no pairs, {expected}")
+    return distinct((str(pair.source.parent), pair.id, pair) for pair in found)
 
 
 def _pair_of_row(row: Row) -> OwnPair:
     split, unit = row.values.get("split"), row.values.get("unit", "")
-    if split not in (None, *SPLITS):
-        raise InputError(f"{row.at}: found split = {split!r:.40}, expected one of {', '.join(SPLITS)}")
-    if not isinstance(unit, str):
-        raise InputError(f"{row.at}: found unit = {unit!r:.40}, expected its name, as m")
-    files = [row.file(key) for key in ("source", "reference")]
-    known = {name: row.file(name) for name in SYMMETRIES if row.values.get(name) is not None}
-    for file in (*files, *known.values()):
-        if not file.is_file():
-            raise InputError(f"{row.at}: {file}: no such file")
+    known = split in (None, *SPLITS)
+    require(known, f"{row.at}: found split = {split!r:.40}, expected one of {', '.join(SPLITS)}")
+    require(isinstance(unit, str), f"{row.at}: found unit = {unit!r:.40}, expected its name, as m")
+    source, reference = row.file("source"), row.file("reference")
+    symmetries = {name: row.file(name) for name in SYMMETRIES if row.values.get(name) is not None}
+    for file in (source, reference, *symmetries.values()):
+        require(file.is_file(), f"{row.at}: {file}: no such file")
     id = row.name("id", str(row.number))
-    return OwnPair(id, files[0], files[1], _pose_of_row(row), split, unit, **known)
+    return OwnPair(id, source, reference, _pose_of_row(row), split, unit, **symmetries)
 
 
 def _pose_of_row(row: Row) -> Pose:
     """The pose in the row itself, 16 numbers or nested lists, or in the file that it names."""
     value = row.values.get("pose")
     if isinstance(value, list):
-        flat = [x for part in value for x in (part if isinstance(part, list) else [part])]
-        return pose_of_numbers(" ".join(map(str, flat)), row.at)
+        value = " ".join(str(x) for part in value for x in (part if isinstance(part, list) else [part]))
+        return pose_of_numbers(value, row.at)
     if isinstance(value, str) and len(value.replace(",", " ").split()) in (12, 16):
         return pose_of_numbers(value, row.at)
     path = row.file("pose")
-    text = read_text(path, "a 4×4 pose or 16 numbers", f"{row.at}: ")
-    return pose_of_numbers(text, f"{row.at}: {path}")
-
-
-def _pairs_of_folder(folder: Path) -> list[OwnPair]:
-    """A folder for each pair, directly inside, or inside pairs/, train/, val/ or test/."""
-    found = []
-    for split, pattern in ((None, "*"), (None, "pairs/*"), *((split, f"{split}/*") for split in SPLITS)):
-        for inner in sorted(folder.glob(pattern)):
-            if (inner / "pose.txt").is_file():
-                found.append(_pair_of_folder(inner, split))
-    if not found:
-        raise InputError(
-            f"{folder}: holds no pairs, expected pairs.csv, pairs.jsonl, or folders with source.*, "
-            "reference.* and pose.txt"
-        )
-    return found
+    return pose_of_numbers(read_text(path, "a 4×4 pose or 16 numbers", f"{row.at}: "), f"{row.at}: {path}")
 
 
 def _pair_of_folder(folder: Path, split: str | None) -> OwnPair:
     """The pair of source.*, reference.* and pose.txt."""
-    pieces = [_piece_file(folder, name) for name in ("source", "reference")]
+    files = []
+    for name in ("source", "reference"):
+        found = sorted(p for p in folder.glob(f"{name}.*") if p.suffix.lower() in SUFFIXES.read)
+        have = ", ".join(p.name for p in found) or "none"
+        expected = f"expected one file {name}.* of {' '.join(SUFFIXES.read)}"
+        require(len(found) == 1, f"{folder}: found {have}, {expected}")
+        files += found
     pose = folder / "pose.txt"
     ref_from_src = pose_of_numbers(read_text(pose, "a 4×4 pose"), str(pose))
     id = folder.name if split is None else f"{split}/{folder.name}"
     known = {name: file for name in SYMMETRIES if (file := folder / f"{name}.npy").is_file()}
-    return OwnPair(id, pieces[0], pieces[1], ref_from_src, split, "", **known)
-
-
-def _piece_file(folder: Path, name: str) -> Path:
-    found = sorted(p for p in folder.glob(f"{name}.*") if p.suffix.lower() in SUFFIXES.read)
-    if len(found) != 1:
-        have = ", ".join(p.name for p in found) or "none"
-        raise InputError(f"{folder}: found {have}, expected one file {name}.* of {' '.join(SUFFIXES.read)}")
-    return found[0]
+    return OwnPair(id, files[0], files[1], ref_from_src, split, "", **known)
 
 
 def _read_array(path: Path, shape: tuple[int | None, ...]) -> Float64[np.ndarray, "*shape"]:
@@ -157,9 +254,9 @@ def _read_array(path: Path, shape: tuple[int | None, ...]) -> Float64[np.ndarray
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path}: damaged or not an npy file ({str(error)[:60]})") from error
     fits = found.ndim == len(shape) and all(b in (None, a) for a, b in zip(found.shape, shape, strict=True))
-    if not fits or found.dtype.kind != "f":
-        expected = ", ".join("s" if length is None else str(length) for length in shape)
-        raise InputError(f"{path}: {found.dtype} of the shape {found.shape}, expected ({expected})")
+    expected = ", ".join("s" if length is None else str(length) for length in shape)
+    problem = f"{path}: {found.dtype} of the shape {found.shape}, expected ({expected})"
+    require(fits and found.dtype.kind == "f", problem)
     return found.astype(np.float64)
 
 
@@ -169,28 +266,23 @@ def write_pairs(
     split: str,
     on_pair: Callable[[int], None] = lambda done: None,
 ) -> Path:
-    """Write ``pairs/NUMBER/`` with source.npz, reference.npz and pose.txt for each, and a manifest of all.
-
-    The manifest is written last: a folder that has one is complete. A folder that has files is refused.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: exists already and is not an empty folder; choose another name")
+    """Write each pair to a folder ``pairs/NUMBER/`` and, last, a manifest of all, into a new folder."""
+    is_new = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    require(is_new, f"{folder}: exists already and is not an empty folder; choose another name")
     rows = []
     for i, pair in enumerate(pairs):
-        rows.append(json.dumps(_write_pair(folder, f"pairs/{i:06d}", pair, split)))
+        rows.append(json.dumps(_write_pair(folder, f"pairs/{i:06d}", pair, split)) + "\n")
         on_pair(i + 1)
     manifest = folder / MANIFESTS[1]
     with whole_file(manifest, force=False) as temporary:
-        temporary.write_text("".join(f"{row}\n" for row in rows), encoding="ascii")
+        temporary.write_text("".join(rows), encoding="ascii")
     return manifest
 
 
 def _write_pair(folder: Path, within: str, pair: AssemblyPair, split: str) -> dict[str, str]:
     """Write the files of a pair and return its row of the manifest."""
-    if not pair.related:
-        raise InputError(
-            f"{pair.id}: its pieces do not belong together, expected a pair with a pose to write"
-        )
+    found = f"{pair.id}: its pieces do not belong together"
+    require(pair.related, f"{found}, expected a pair with a pose to write")
     place = folder / within
     place.mkdir(parents=True)
     for name in ("source", "reference"):

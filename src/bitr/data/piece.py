@@ -12,13 +12,11 @@ from bitr.data.transforms import take
 from bitr.errors import require
 from bitr.groups import Cloud
 from bitr.io import Geometry, as_points, estimate_normals, even_draw, farthest_points
-from bitr.io.sample import CANDIDATES
+from bitr.io.geometry import CANDIDATES
 from bitr.model import BITRConfig
 
-SAMPLES = 16
-"""Points drawn on a mesh for each point that the model sees."""
-MIN_POINTS = 4
-"""Fewest points that the model accepts."""
+SAMPLES = 16  # points drawn on a mesh for each point that the model sees
+MIN_POINTS = 4  # fewest points that the model accepts
 
 log = logging.getLogger("bitr")
 
@@ -32,11 +30,7 @@ class Piece:
 
 
 def as_piece(geometry: Geometry, budget: int, seed: int) -> Piece:
-    """Sample a mesh by area or thin a large cloud evenly, then take the farthest points.
-
-    Among points at one place the first stays, with its normal and colour: copies would hide how far apart the
-    points are.
-    """
+    """Sample a mesh or thin a cloud evenly, drop copies of points, and take the farthest points."""
     log.info("choosing up to %d points of %s", budget, geometry.name)
     cloud = as_points(geometry, SAMPLES * budget, seed)
     dense = take(cloud, even_draw(len(cloud.points), CANDIDATES * budget, seed))
@@ -50,10 +44,7 @@ def as_piece(geometry: Geometry, budget: int, seed: int) -> Piece:
 
 
 def with_features(x: Piece, y: Piece, config: BITRConfig) -> tuple[Geometry, Geometry]:
-    """The seen points of both pieces, with exactly the normals and colours that the model needs.
-
-    Normals of the files are used if both have them; else both get estimated ones, oriented alike.
-    """
+    """The seen points with the features that the model needs; normals are the files' if both have them."""
     seen = [replace(p.seen, colors=p.seen.colors if config.colors else None) for p in (x, y)]
     for geometry in seen if config.colors else ():
         problem = f"{geometry.name}: has no colours, and the model was made for clouds with colours"

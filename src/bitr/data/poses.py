@@ -1,9 +1,13 @@
-"""Rigid motions as 4×4 matrices, the form in which files and pairs hold them."""
+"""Rigid motions as 4×4 matrices, and the pairs and puzzles whose answers they are."""
 
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 import torch
@@ -12,7 +16,9 @@ from scipy.spatial.transform import Rotation
 
 from bitr.errors import InputError, require
 from bitr.groups import nearest_rotation
+from bitr.io import Geometry
 
+T = TypeVar("T")
 Pose = Float64[np.ndarray, "4 4"]
 Vector = Float64[np.ndarray, " 3"]
 Matrix = Float64[np.ndarray, "3 3"]
@@ -57,10 +63,7 @@ def random_pose(rng: np.random.Generator, size: float) -> Pose:
 
 
 def nearest_pose(matrix: Pose, name: str) -> Pose:
-    """Project the rotation of a matrix to SO(3); raise, naming it, if the matrix is no rigid motion.
-
-    Poses in files carry few digits, and products of inexact rotations drift.
-    """
+    """Project a rotation of few digits to SO(3); raise, naming it, if the matrix is no rigid motion."""
     check_rigid(matrix, f"{name}: the pose", NOT_A_ROTATION)
     rotation = torch.from_numpy(np.ascontiguousarray(matrix[:3, :3]))
     return pose(nearest_rotation(rotation).numpy(), matrix[:3, 3])
@@ -70,11 +73,9 @@ def check_rigid(matrix: Pose, what: str, most: float) -> None:
     """Raise unless this is a rotation and a translation, with RᵀR − I at most ``most``."""
     rotation = matrix[:3, :3]
     off = np.abs(rotation.T @ rotation - np.eye(3)).max() if np.isfinite(matrix).all() else np.inf
-    if off > most or np.linalg.det(rotation) < 0 or not np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9):
-        raise InputError(
-            f"{what} is no rigid motion (its rotation is off by {off:.1e}, its last row is "
-            f"{matrix[3].tolist()}), expected a rotation, a translation and 0 0 0 1"
-        )
+    fits = off <= most and np.linalg.det(rotation) > 0 and np.allclose(matrix[3], (0, 0, 0, 1), atol=1e-9)
+    found = f"its rotation is off by {off:.1e}, its last row is {matrix[3].tolist()}"
+    require(fits, f"{what} is no rigid motion ({found}), expected a rotation, a translation and 0 0 0 1")
 
 
 def pose_of_numbers(text: str, name: str) -> Pose:
@@ -90,7 +91,7 @@ def pose_of_numbers(text: str, name: str) -> Pose:
 
 
 def read_text(path: Path, expected: str, at: str = "") -> str:
-    """The text of a file; ``at`` is the place that names it, for errors."""
+    """Read the text of a file; ``at`` is the place that names it, for errors."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -109,3 +110,87 @@ def read_pose(path: Path) -> Pose:
         raise InputError(f"{path}: found no 4×4 list under the key transformation") from error
     require(matrix.shape == (4, 4), f"{path}: the transformation is {matrix.shape}, expected (4, 4)")
     return nearest_pose(matrix, str(path))
+
+
+# pairs and puzzles
+
+
+@dataclass(frozen=True, eq=False)
+class AssemblyPair:
+    """Two pieces and the motion that takes the source onto the reference (4×4, on column vectors)."""
+
+    source: Geometry
+    reference: Geometry
+    ref_from_src: Pose
+    id: str
+    symmetry: Float64[np.ndarray, "s 4 4"] | None = None
+    """Motions s of the source, including the identity, that give the same assembly: ``ref_from_src @ s`` is
+    right too. None if unknown."""
+    unit: str = ""
+    """Unit of length: "m" for metres, empty for shapes scaled to size 1."""
+    axis: Float64[np.ndarray, "2 3"] | None = None
+    """Two points on the source's axis of revolution, if it has one. Turns about it give the same assembly;
+    the motions of ``symmetry`` map it to itself."""
+    related: bool = True
+    """False if the pieces do not belong together: no pose is right, and ``ref_from_src`` has no meaning."""
+
+    def __post_init__(self) -> None:
+        check_rigid(self.ref_from_src, f"{self.id}: ref_from_src", 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class PuzzleCase:
+    """Pieces in any place, and where they belong."""
+
+    pieces: tuple[Geometry, ...]
+    whole_from_piece: Float64[np.ndarray, "n 4 4"]
+    """The motion that takes each piece to its place in its object."""
+    objects: tuple[int, ...]
+    """Number of the object that each piece is of; 0 is the one that the puzzle is about."""
+    id: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Items(Sequence[T], Generic[T]):
+    """A lazy sequence whose item i depends on (name, split, seed, i) alone; slices are such sequences too."""
+
+    name: str
+    split: str
+    seed: int
+    make: Callable[[int, np.random.Generator], T]
+    rows: range
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, f"{self.name}: seed = {self.seed}, expected 0 or more")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Items[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Items[T]:
+        if isinstance(index, slice):
+            return replace(self, rows=self.rows[index])
+        i = self.rows[index]
+        return self.make(i, seeded_generator(self.name, self.split, self.seed, i))
+
+
+class Pairs(Items[AssemblyPair]):
+    """A lazy sequence of pairs."""
+
+
+Make = Callable[[int, np.random.Generator], AssemblyPair]  # (i, generator) → pair i
+
+
+def reseed(pairs: Sequence[AssemblyPair], seed: int) -> Sequence[AssemblyPair]:
+    """Sample the same pairs anew, as if opened with that seed; pairs from files stay as they are."""
+    return replace(pairs, seed=seed) if isinstance(pairs, Pairs) else pairs
+
+
+def seeded_generator(name: str, split: str, seed: int, i: int) -> np.random.Generator:
+    """Make an independent random stream for each combination of arguments, the same on every machine."""
+    key = zlib.crc32(f"{name}/{split}".encode())
+    return np.random.default_rng(np.random.SeedSequence([key, seed, i]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +10,13 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64
 from scipy.spatial import cKDTree
 
-from bitr.data.fetch import TABLE
+from bitr.data.fetch import TABLE, is_here
 from bitr.data.own import own_pairs
-from bitr.data.pair import AssemblyPair, Pairs, reseed
-from bitr.data.storage import SPLITS, VARIABLE, data_root
-from bitr.errors import InputError
+from bitr.data.poses import AssemblyPair, Pairs, Points, reseed
+from bitr.data.storage import SPLITS, VARIABLE, check_split, data_root
+from bitr.errors import require, unknown_name
 from bitr.io import Geometry, as_points
 
 Open = Callable[[str, "Path | None", int], Sequence[AssemblyPair]]
@@ -73,23 +71,15 @@ def info(name: str) -> DatasetInfo:
         return mixture(name.split(PLUS))
     base, colon, option = name.partition(":")
     if base not in TABLE:
-        near = difflib.get_close_matches(base, TABLE, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"{name}: no such data set, expected one of {', '.join(TABLE)}{hint}")
-    if colon and base not in OPTIONS:
-        raise InputError(f"{name}: {base} takes no option, only {' and '.join(OPTIONS)} do")
+        raise unknown_name(base, "data set", tuple(TABLE))
+    takes = not colon or base in OPTIONS
+    require(takes, f"{name}: {base} takes no option, only {' and '.join(OPTIONS)} do")
     entry = TABLE[base]
-    home = import_module(f"bitr.data.{entry['home']}")  # has OPEN, PRESENT unless generated, and VARIANTS
+    home = import_module(f"bitr.data.{entry['home']}")  # has OPEN, and VARIANTS where there are options
+    told = {key: entry.get(key, "") for key in ("title", "section", "licence", "source")}
+    splits, joints = tuple(entry.get("splits", SPLITS)), tuple(entry.get("joints", JOINTS))
     found = DatasetInfo(
-        name=base,
-        title=entry["title"],
-        section=entry.get("section", ""),
-        licence=entry["licence"],
-        source=entry["source"],
-        splits=tuple(entry.get("splits", SPLITS)),
-        present=getattr(home, "PRESENT", {}).get(base, lambda root: True),
-        open=home.OPEN[base],
-        joints=tuple(entry.get("joints", JOINTS)),
+        base, **told, splits=splits, present=partial(is_here, base), open=home.OPEN[base], joints=joints
     )
     return home.VARIANTS[base](found, option) if colon else found
 
@@ -105,29 +95,19 @@ def dataset(
     if not is_name(name) and Path(name).exists():
         return own_pairs(Path(name), split)
     found, folder = info(name), data_root(root)
-    if split not in found.splits:
-        raise InputError(f"{name}: no split {split!r}, expected one of {', '.join(found.splits)}")
-    if not found.present(folder):
-        raise InputError(f"{name}: {_describe_search(folder)}; to get it: {found.source}")
+    check_split(name, split, found.splits)
+    where = f"not found, the variable {VARIABLE} names no folder of data sets"
+    if folder is not None:
+        where = f"not found below {folder}" if folder.is_dir() else f"not found, {folder} is no folder"
+    require(found.present(folder), f"{name}: {where}; to get it: {found.source}")
     pairs = found.open(split, folder, seed)
-    if not len(pairs):
-        raise InputError(
-            f"{name}: no pairs for {split} among the files below {folder}; to get it: {found.source}"
-        )
+    missing = f"{name}: no pairs for {split} among the files below {folder}"
+    require(len(pairs), f"{missing}; to get it: {found.source}")
     return pairs
 
 
-def _describe_search(root: Path | None) -> str:
-    if root is None:
-        return f"not found, the variable {VARIABLE} names no folder of data sets"
-    return f"not found below {root}" if root.is_dir() else f"not found, {root} is no folder"
-
-
 def mixture(names: Sequence[str]) -> DatasetInfo:
-    """Data sets in turns; each counts as often as it is named, also among the held-out pairs.
-
-    A mixture is as long as its longest part; shapes of shorter parts come again, in other pieces.
-    """
+    """Data sets in turns, each as often as it is named; shorter ones repeat, in other pieces."""
     parts = [info(name) for name in names]
     return DatasetInfo(
         name=PLUS.join(names),
@@ -205,9 +185,9 @@ def overlap(pair: AssemblyPair) -> float:
     return float((cKDTree(y).query(x)[0] <= reach).mean())
 
 
-def _points(piece: Geometry) -> Float64[np.ndarray, "n 3"]:
+def _points(piece: Geometry) -> Points:
     return as_points(piece, MESH_POINTS, seed=0).points
 
 
-def _spacing(points: Float64[np.ndarray, "n 3"]) -> float:
+def _spacing(points: Points) -> float:
     return float(np.median(cKDTree(points).query(points, k=2)[0][:, 1]))

@@ -6,6 +6,7 @@ npz files, ASL's and libpointmatcher's csv tables, KITTI odometry, fragments of 
 
 from __future__ import annotations
 
+import _codecs
 import csv
 import pickle
 import re
@@ -36,8 +37,7 @@ FRAMES, EVERY = 50, 5
 neighbours see the same."""
 DEPTH_GRID = 0.025
 NO_DEPTH = (0, 65535)
-NEAREST, FARTHEST = 0.1, 5.0
-"""Range of depths in metres; beyond, a Kinect measures mostly noise."""
+NEAREST, FARTHEST = 0.1, 5.0  # range of depths in metres; beyond, a Kinect measures mostly noise
 KINECT = np.array([[585.0, 0.0, 320.0], [0.0, 585.0, 240.0], [0.0, 0.0, 1.0]])
 """Intrinsics that 7-Scenes states for all its scenes; a file camera-intrinsics.txt goes first."""
 
@@ -103,11 +103,8 @@ def _read_poses(path: Path, key: str, entry: str) -> Iterator[tuple[str, str, Po
             require(name.lower() in names, f"{path}: has no column {name}, {expected}")
         for row in rows:
             at = f"{path}, line {rows.line_num}"
-            try:
-                matrix = np.array([float(row[names[name.lower()]]) for name in entries]).reshape(4, 4)
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{at}: {str(error)[:60]}, expected numbers") from error
-            yield at, str(row[names[key.lower()]]), nearest_pose(matrix, at)
+            numbers = " ".join(str(row[names[name.lower()]]) for name in entries)
+            yield at, str(row[names[key.lower()]]), pose_of_numbers(numbers, at)
 
 
 def _whole_number(text: str, at: str) -> int:
@@ -184,8 +181,6 @@ def read_fragment(path: Path) -> Geometry:
 
 def _array_parts() -> list[Any]:
     """The types that a numpy array is rebuilt from; numpy 1 and 2 name the first differently."""
-    import _codecs
-
     rebuild = np.zeros(1).__reduce__()[0]
     names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
     kinds = [type(np.dtype(kind)) for kind in (np.float32, np.float64)]
@@ -210,10 +205,7 @@ def read_depth_scene(folder: Path) -> list[Scan]:
 
 
 def _fuse(frames: tuple[Path, ...], intrinsics: Matrix) -> Geometry:
-    """Fuse a run of frames, in the coordinates of the first camera, by averaging on a grid.
-
-    There is no test for free space, so noise at the rims of objects stays in.
-    """
+    """Fuse a run of frames, in the first camera's coordinates, by averaging on a grid."""
     first_from_world = inverse(_frame_pose(frames[0]))
     clouds = []
     for path in frames[::EVERY]:
@@ -250,7 +242,7 @@ def _read_depth(path: Path) -> Float64[np.ndarray, "h w"]:
 
 
 def _frame_pose(depth: Path) -> Pose:
-    """``world_from_camera`` of a frame, from the pose file beside its depth image."""
+    """Read ``world_from_camera`` of a frame, from the pose file beside its depth image."""
     path = depth.with_name(depth.name.replace(".depth.png", ".pose.txt"))
     return pose_of_numbers(read_text(path, f"the pose of {depth.name}"), str(path))
 

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from bitr.data import scan_formats as formats
-from bitr.data.pair import AssemblyPair, Pairs, PuzzleCase, seeded_generator
-from bitr.data.poses import inverse, random_pose
+from bitr.data.poses import AssemblyPair, Pairs, PuzzleCase, inverse, random_pose, seeded_generator
 from bitr.data.registry import DatasetInfo
 from bitr.data.scan_formats import Scan
 from bitr.data.storage import SPLITS, find_below, frozen_splits, split_of
@@ -23,28 +22,21 @@ from bitr.errors import require
 INDOOR_PACKED = "indoor_3dmatch/*_grid0.1.npz"
 FRAGMENTS = "indoor_3dmatch/**/cloud_bin_*.pth"
 DEPTH = ("7scenes/*/seq-*/frame-000000.depth.png", "indoor_3dmatch/*/seq-*/frame-000000.depth.png")
-INDOOR_GRID, INDOOR_SHIFT = 0.1, 1.0
-"""Grid, and standard deviation of the random translation, in metres."""
-LEAST_KEPT = 0.5
-"""In training a plane crops each cloud to a share between this and 1."""
-LITTLE = (0.1, 0.3)
-"""Least and greatest overlap of the pairs of ``indoor:low``."""
-WITHIN = 2 * INDOOR_GRID
-"""Largest distance at which a point counts as overlapping."""
-MOST = 100
-"""Largest number of pairs in a split of ``indoor:low``."""
+INDOOR_GRID, INDOOR_SHIFT = 0.1, 1.0  # grid, and standard deviation of the random translation, in metres
+LEAST_KEPT = 0.5  # in training a plane crops each cloud to a share between this and 1
+LITTLE = (0.1, 0.3)  # least and greatest overlap of the pairs of ``indoor:low``
+WITHIN = 2 * INDOOR_GRID  # largest distance at which a point counts as overlapping
+MOST = 100  # largest number of pairs in a split of ``indoor:low``
 
 OUTDOOR_PACKED, LISTS = "outdoor_lidar/*_grid*.npz", "outdoor_lidar/*CloudList.csv"
 ASL = ("asl/*/*/Hokuyo_0.csv", "asl/*/Hokuyo_0.csv")
 KITTI = "kitti/sequences/*/velodyne"
 OUTDOOR_GRID, OUTDOOR_SHIFT = 0.9, 5.0
-STEP = 2
-"""Distance of the frames of an outdoor pair."""
+STEP = 2  # distance of the frames of an outdoor pair
 FIRST_TEST = 20
 """Earlier frames are for training, as in the paper, but the last four of them are for validation."""
 
-Places = Mapping[str, Sequence[Scan]]
-"""The scans of each place, in order."""
+Places = Mapping[str, Sequence[Scan]]  # the scans of each place, in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +115,7 @@ def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
 
 
 def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
-    """All pairs of scans of one place that overlap little; at most 100, evenly chosen.
-
-    Overlap is the share of the smaller scan's points that have one of the other within two grid steps.
-    """
+    """Choose up to 100 pairs of scans of one place that share little of the smaller one."""
     found = []
     for place in sorted(places):
         scans = sorted(places[place], key=lambda scan: scan.number)
@@ -167,22 +156,17 @@ def room_puzzle(root: Path | None, place: str, first: int, count: int, seed: int
 
 
 def outdoor_sequences(root: Path | None) -> Places:
-    """The scans below the root, by sequence."""
-    found: dict[str, list[Scan]] = {}
-    found |= {path.stem.split("_")[0]: formats.read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
-    found |= {_asl_name(path): formats.read_asl(path.parent) for path in find_below(root, *ASL)}
-    lists = {path.stem.removesuffix("CloudList"): path for path in find_below(root, LISTS)}
-    found |= {name: formats.read_cloud_list(path) for name, path in lists.items()}
-    for folder in find_below(root, KITTI):
-        name = f"kitti{folder.parent.name}"
-        if name not in found:
-            found[name] = formats.read_kitti_sequence(folder.parent)
+    """Read the scans below the root, by sequence."""
+    found = {path.stem.split("_")[0]: formats.read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
+    for folder in (path.parent for path in find_below(root, *ASL)):
+        place = folder.parent if folder.name in ("local_frame", "csv_local") else folder
+        found[place.name] = formats.read_asl(folder)
+    for path in find_below(root, LISTS):
+        found[path.stem.removesuffix("CloudList")] = formats.read_cloud_list(path)
+    for folder in (path.parent for path in find_below(root, KITTI)):
+        if f"kitti{folder.name}" not in found:
+            found[f"kitti{folder.name}"] = formats.read_kitti_sequence(folder)
     return found
-
-
-def _asl_name(path: Path) -> str:
-    folder = path.parent
-    return folder.parent.name if folder.name in ("local_frame", "csv_local") else folder.name
 
 
 def outdoor_split(places: Places, split: str) -> dict[str, list[Scan]]:
@@ -213,8 +197,4 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 
 
 OPEN = {"indoor": _open_indoor, "outdoor": _open_outdoor}
-PRESENT = {
-    "indoor": lambda root: bool(find_below(root, INDOOR_PACKED, FRAGMENTS, *DEPTH)),
-    "outdoor": lambda root: bool(find_below(root, OUTDOOR_PACKED, LISTS, *ASL, KITTI)),
-}
 VARIANTS = {"indoor": _variant}

@@ -13,11 +13,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
 from numpy.typing import NDArray
 
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import pose
+from bitr.data.poses import AssemblyPair, Pairs, pose
 from bitr.data.registry import DatasetInfo
 from bitr.data.storage import SPLITS, find_below, open_npz, split_of
 from bitr.data.transforms import both, crop, move_randomly, sample, to_unit_sphere, two_samples, with_normals
@@ -26,15 +24,12 @@ from bitr.io import Geometry, read
 
 NUM_POINTS = 1024
 PACKED = {"airplane": "airplane/*.npz", "car-motorbike": "vehicles/*.npz"}
-KEEP = {"airplane": 0.7, "car-motorbike": 1.0}
-"""Default share of each cloud that a crop keeps."""
-CAR_AT = np.array([0.0, 0.0, 1.0])
-"""The car's place on the motorbike's right: forward is +x, up is +y."""
+KEEP = {"airplane": 0.7, "car-motorbike": 1.0}  # default share of each cloud that a crop keeps
+CAR_AT = np.array([0.0, 0.0, 1.0])  # the car's place on the motorbike's right: forward is +x, up is +y
 
 AIRPLANE, CAR, MOTORBIKE = "02691156", "02958343", "03790512"
 ROOTS = ("shapenet", "ShapeNetCore.v2", "ShapeNetCore.v1")
-FILES = ("models/model_normalized.obj", "model.obj")
-"""Mesh of a model in version 2 and in version 1."""
+FILES = ("models/model_normalized.obj", "model.obj")  # mesh of a model in version 2 and in version 1
 FORWARD_TO_X = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 """Version 1 has the front of a shape at +x, version 2 at −z; up is +y in both."""
 
@@ -94,22 +89,15 @@ def _open(name: str, keep: float, split: str, root: Path | None, seed: int) -> P
 
 
 def packed_shapes(path: Path, *labels: str) -> Shapes:
-    """The shapes of an npz file with arrays ``points`` and ``names``.
-
-    An id is the shape's labels and name, joined by slashes; a label is an array with an entry for each shape.
-    """
+    """Shapes of an npz file's ``points``, by ids of their labels and ``names``, joined by slashes."""
     with open_npz(path, "points", "names", *labels) as arrays:
         points, names = arrays["points"], arrays["names"]
         columns: list[NDArray[np.generic]] = [arrays[label] for label in labels]
     fits = points.ndim == 3 and points.shape[2] == 3 and {len(c) for c in (names, *columns)} == {len(points)}
     require(fits, f"{path}: points have the shape {points.shape}, expected ({len(names)}, n, 3)")
     ids = ["/".join(str(value) for value in row) for row in zip(*columns, names, strict=True)]
-    clouds = points.astype(np.float32)
-    return {id: partial(_as_geometry, cloud, id) for id, cloud in zip(ids, clouds, strict=True)}
-
-
-def _as_geometry(points: Float32[np.ndarray, "n 3"], name: str) -> Geometry:
-    return Geometry(points.astype(np.float64), name=name)
+    clouds = points.astype(np.float32).astype(np.float64)
+    return {id: partial(Geometry, cloud, name=id) for id, cloud in zip(ids, clouds, strict=True)}
 
 
 def shapenet_models(root: Path | None, synset: str) -> Shapes:
@@ -140,10 +128,6 @@ def shapenet_splits(root: Path | None) -> dict[str, str]:
     return {}
 
 
-def _is_present(name: str, synsets: tuple[str, ...], root: Path | None) -> bool:
-    return bool(find_below(root, PACKED[name])) or all(shapenet_models(root, each) for each in synsets)
-
-
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
     """``airplane:0.5`` keeps half of each cloud."""
     try:
@@ -160,8 +144,4 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 
 
 OPEN = {name: partial(_open, name, keep) for name, keep in KEEP.items()}
-PRESENT = {
-    "airplane": partial(_is_present, "airplane", (AIRPLANE,)),
-    "car-motorbike": partial(_is_present, "car-motorbike", (CAR, MOTORBIKE)),
-}
 VARIANTS = {"airplane": _variant, "car-motorbike": _variant}

@@ -8,7 +8,7 @@ import logging
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,8 +24,7 @@ from bitr.files import whole_file
 
 VARIABLE = "BITR_DATA"
 SPLITS = ("train", "val", "test")
-CHECKSUM = 4
-"""Bytes of the checksum that a cached file begins with; the rest is in the safetensors format."""
+CHECKSUM = 4  # bytes of the checksum that a cached file begins with; the rest is in the safetensors format
 DAMAGED = (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile)
 """Exceptions of numpy for a damaged npz file."""
 
@@ -34,16 +33,19 @@ log = logging.getLogger("bitr")
 
 
 def data_root(root: str | os.PathLike[str] | None) -> Path | None:
-    """The folder of data sets: ``root`` if given, else the one that the variable BITR_DATA names."""
+    """Find the folder of data sets: ``root`` if given, else the one that the variable BITR_DATA names."""
     named = root if root is not None else os.environ.get(VARIABLE) or None
     return None if named is None else Path(named)
 
 
 def find_below(root: Path | None, *patterns: str) -> list[Path]:
-    """The files below the root that match, in the order of the patterns."""
-    if root is None:
-        return []
-    return [path for pattern in patterns for path in sorted(root.glob(pattern))]
+    """List the files below the root that match, in the order of the patterns."""
+    return [path for pattern in patterns if root is not None for path in sorted(root.glob(pattern))]
+
+
+def check_split(name: str, split: str, known: Sequence[str] = SPLITS) -> None:
+    """Raise unless a data set has the split."""
+    require(split in known, f"{name}: no split {split!r}, expected one of {', '.join(known)}")
 
 
 @cache

@@ -14,14 +14,12 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from bitr.data.pair import AssemblyPair
-from bitr.data.poses import Matrix, Points, Pose, inverse, move_points, pose, random_pose
+from bitr.data.poses import AssemblyPair, Matrix, Points, Pose, inverse, move_points, pose, random_pose
 from bitr.errors import require
 from bitr.io import Geometry, estimate_normals, sample_surface
 from bitr.io.geometry import place
 
-WAVES = 4
-"""Number of waves in a random warp."""
+WAVES = 4  # number of waves in a random warp
 
 # pairs: assemble and move
 
@@ -73,7 +71,8 @@ def with_normals(cloud: Geometry) -> Geometry:
 
 def take(cloud: Geometry, rows: Int64[np.ndarray, " m"]) -> Geometry:
     """Some points of a cloud, with their normals and colours."""
-    _check_is_cloud(cloud)
+    is_cloud = cloud.faces is None
+    require(is_cloud, f"{cloud.name}: is a mesh, expected points: sample it first, by area")
     return cloud.rows(rows)
 
 
@@ -91,6 +90,12 @@ def area_of(mesh: Geometry) -> float:
     return float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
 
 
+def share_by_area(areas: list[float], points: int, fewest: int) -> list[int]:
+    """Share points between surfaces by their areas, with at least ``fewest`` for each."""
+    shares = np.array(areas)
+    return np.maximum(np.rint(points * shares / shares.sum()), fewest).astype(int).tolist()
+
+
 def sample_by_area(mesh: Geometry, n: int, rng: np.random.Generator) -> Geometry:
     """``n`` points of a mesh, uniform by area, with the normals of its faces."""
     return sample_surface(mesh, n, int(rng.integers(2**62)))
@@ -102,15 +107,16 @@ def sample(shape: Geometry, n: int, rng: np.random.Generator) -> Geometry:
 
 
 def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "mean") -> Geometry:
-    """One point for each occupied cube of a grid through the origin: the mean of its points, or the first.
-
-    Points come in the order of the cubes. Mean normals are scaled to length 1.
-    """
+    """One point for each occupied cube of a grid, in order: the mean of its points, or the first."""
     require(size > 0, f"{cloud.name}: a grid of size {size!r}, expected more than 0")
-    _check_is_cloud(cloud)
-    cubes = _cube_numbers(np.floor(cloud.points / size).astype(np.int64))
-    _, first, index, counts = np.unique(cubes, return_index=True, return_inverse=True, return_counts=True)
-    if pick == "first":
+    cubes = np.floor(cloud.points / size).astype(np.int64)
+    cubes -= cubes.min(axis=0)
+    span = [int(s) + 1 for s in cubes.max(axis=0)]
+    is_small = span[0] * span[1] * span[2] < 2**62
+    require(is_small, f"the grid has {span} cubes along its axes, too many: choose a larger size")
+    numbers = (cubes[:, 0] * span[1] + cubes[:, 1]) * span[2] + cubes[:, 2]
+    _, first, index, counts = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True)
+    if pick == "first" or cloud.faces is not None:
         return take(cloud, first)
 
     def mean(rows: Points) -> Float64[np.ndarray, "m 3"]:
@@ -125,16 +131,6 @@ def sample_grid(cloud: Geometry, size: float, pick: Literal["mean", "first"] = "
         normals = np.where(known, sums / np.where(known, length, 1), cloud.normals[first])
     colors = None if cloud.colors is None else np.clip(mean(cloud.colors), 0, 1)
     return replace(cloud, points=mean(cloud.points), normals=normals, colors=colors)
-
-
-def _cube_numbers(cube: Int64[np.ndarray, "n 3"]) -> Int64[np.ndarray, " n"]:
-    """One number for each cube; equal for equal cubes only."""
-    low = cube.min(axis=0)
-    span = [int(s) + 1 for s in cube.max(axis=0) - low]
-    is_small = span[0] * span[1] * span[2] < 2**62
-    require(is_small, f"the grid has {span} cubes along its axes, too many: choose a larger size")
-    x, y, z = (cube - low).T
-    return (x * span[1] + y) * span[2] + z
 
 
 def two_samples(shape: Geometry, n: int, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
@@ -164,11 +160,6 @@ def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPai
     return both(pair, keep)
 
 
-def _check_is_cloud(geometry: Geometry) -> None:
-    is_cloud = geometry.faces is None
-    require(is_cloud, f"{geometry.name}: is a mesh, expected points: sample it first, by area")
-
-
 # cutting, by planes of random direction
 
 
@@ -182,10 +173,7 @@ def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geom
 
 
 def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
-    """Keep the part of a cloud on one side of a random plane: a share ``keep`` of its points.
-
-    For one state of the generator, a smaller crop is part of a larger one.
-    """
+    """Keep a share of the points, on one side of a random plane."""
     part = f"cannot keep a share of {keep!r}"
     require(0 < keep <= 1, f"{cloud.name}: {part}, expected more than 0 and at most 1")
     order = _order_across(cloud, rng)
@@ -208,11 +196,7 @@ def jitter(cloud: Geometry, std: float, rng: np.random.Generator) -> Geometry:
 def add_outliers(
     cloud: Geometry, count: int, rng: np.random.Generator, low: float = -1.0, high: float = 1.0
 ) -> Geometry:
-    """Append ``count`` points, uniform in the cube from ``low`` to ``high`` along each axis.
-
-    They get random normals and colours if the cloud has some.
-    """
-
+    """Append ``count`` points of a cube, with random normals and colours if the cloud has some."""
     direction = rng.normal(size=(count, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     points, shades = rng.uniform(low, high, (count, 3)), rng.random((count, 3))
@@ -256,25 +240,19 @@ class Warp:
     waves: Float64[np.ndarray, "j 3"]
     phases: Float64[np.ndarray, " j"]
 
-    def __call__(self, points: Points) -> Points:
-        return points + np.sin(self._angles(points)) @ self.amplitudes
-
-    def map_normals(self, points: Points, normals: Points) -> Points:
-        """J⁻ᵀ n, scaled to length 1, with J the derivative of the map at each point."""
-        slopes = np.cos(self._angles(points))
-        jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", slopes, self.amplitudes, self.waves)
-        turned = np.linalg.solve(jacobian.transpose(0, 2, 1), normals[..., None])[..., 0]
-        return turned / np.linalg.norm(turned, axis=1, keepdims=True)
-
-    def _angles(self, points: Points) -> Float64[np.ndarray, "n j"]:
-        return (points - self.center) @ self.waves.T + self.phases
+    def bend(self, piece: Geometry) -> Geometry:
+        """Map the points; normals become J⁻ᵀ n, scaled to length 1, with J the map's derivative there."""
+        angles = (piece.points - self.center) @ self.waves.T + self.phases
+        bent = replace(piece, points=piece.points + np.sin(angles) @ self.amplitudes)
+        if piece.normals is None:
+            return bent
+        jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", np.cos(angles), self.amplitudes, self.waves)
+        turned = np.linalg.solve(jacobian.transpose(0, 2, 1), piece.normals[..., None])[..., 0]
+        return replace(bent, normals=turned / np.linalg.norm(turned, axis=1, keepdims=True))
 
 
 def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Warp:
-    """Waves about as long as the whole, in the reference's frame, that bend, twist and swell it.
-
-    The slopes sum to at most ``size``, so that below 1 nothing folds over.
-    """
+    """Waves that bend the whole; their slopes sum to at most ``size``: below 1 nothing folds over."""
     placed = move_points(pair.ref_from_src, pair.source.points)
     whole = np.concatenate([placed, pair.reference.points])
     center, radius = whole.mean(axis=0), np.sqrt(whole.var(axis=0).sum())
@@ -289,12 +267,7 @@ def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Wa
 def apply_warp(pair: AssemblyPair, warp: Warp) -> AssemblyPair:
     """Apply a warp to the assembled whole: other pieces with the same answer."""
     r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
-    placed = move_points(pair.ref_from_src, pair.source.points)
-    source = replace(pair.source, points=(warp(placed) - t) @ r)
-    if pair.source.normals is not None:
-        source = replace(source, normals=warp.map_normals(placed, pair.source.normals @ r.T) @ r)
-    reference = replace(pair.reference, points=warp(pair.reference.points))
-    if pair.reference.normals is not None:
-        normals = warp.map_normals(pair.reference.points, pair.reference.normals)
-        reference = replace(reference, normals=normals)
-    return replace(pair, source=source, reference=reference, symmetry=None, axis=None)
+    placed = warp.bend(pair.source.moved(pair.ref_from_src))
+    normals = None if placed.normals is None else placed.normals @ r
+    source = replace(placed, points=(placed.points - t) @ r, normals=normals)
+    return replace(pair, source=source, reference=warp.bend(pair.reference), symmetry=None, axis=None)

@@ -14,6 +14,7 @@ from jaxtyping import Float64
 
 from bitr.assembly.assemble import Assembly
 from bitr.data import AssemblyPair
+from bitr.data.own import Row, distinct, read_rows
 from bitr.data.poses import nearest_pose, pose_of_numbers
 from bitr.errors import InputError
 from bitr.evaluation import metrics
@@ -21,7 +22,6 @@ from bitr.evaluation.calibrate import Trust, measure_trust
 from bitr.evaluation.method import Method, pose_of
 from bitr.evaluation.metrics import BENCHMARKS, REGISTERED, Pose, Recall, recall
 from bitr.io import Geometry, as_points, even_draw
-from bitr.io.manifest import Row, distinct, read_rows
 
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
 MATCH3D = f"3DMatch (RMSE {REGISTERED:g} m)"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bitr.data import AssemblyPair, data_root, dataset, info
-from bitr.data.pair import reseed
+from bitr.data.poses import reseed
 from bitr.data.storage import find_below
 from bitr.errors import InputError, unknown_name
 from bitr.evaluation.evaluate import Progress

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from bitr.assembly.puzzle import Puzzle
-from bitr.data.pair import PuzzleCase
-from bitr.data.poses import inverse
+from bitr.data.poses import PuzzleCase, inverse
 from bitr.evaluation.metrics import RIGHT_DEGREES, RIGHT_SHARE, displacement, rotation_error_deg
 from bitr.io import as_points
 

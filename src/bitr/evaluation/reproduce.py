@@ -18,8 +18,8 @@ from bitr.assembly.finish import METHODS
 from bitr.assembly.sample import sample
 from bitr.data import AssemblyPair, data_root, info, is_name
 from bitr.data.bunny import bunny, stand_in
-from bitr.data.pair import Pairs
 from bitr.data.piece import as_cloud
+from bitr.data.poses import Pairs
 from bitr.data.sim import success
 from bitr.data.transforms import assembled, both, crop, jitter, move_randomly, two_samples
 from bitr.errors import InputError

@@ -21,19 +21,14 @@ from bitr.io.geometry import POSITION, Geometry, from_columns, pick
 from bitr.io.guard import Source, is_number
 
 COMMENTS = (b"#", b"//", b"%", b"!")
-POINT_KEYS = ("points", "pos", "xyz", "vertices")
-"""Names under which an npz archive may hold its points."""
+POINT_KEYS = ("points", "pos", "xyz", "vertices")  # names under which an npz archive may hold its points
 UNPACKED_RATIO, UNPACKED_SMALL = 100, 1 << 24
 """An archive may unpack to this many times its size, and always to a few megabytes: more is a bomb."""
-FARTHEST = 1e7
-"""No laser sees farther, in metres: larger numbers are not a KITTI scan."""
+FARTHEST = 1e7  # no laser sees farther, in metres: larger numbers are not a KITTI scan
 PCD_TYPES = {"<f4", "<f8", "<u1", "<u2", "<u4", "<u8", "<i1", "<i2", "<i4", "<i8"}
-LZF_RATIO = 264
-"""LZF writes at most this many bytes for each one it reads."""
-LAS_CHUNK = 500_000
-"""Points that are unpacked at a time, so that the memory does not depend on the header."""
-LAZ_POINTS_PER_BYTE = 100
-"""No scan is compressed to less than a hundredth of a byte for each point."""
+LZF_RATIO = 264  # LZF writes at most this many bytes for each one it reads
+LAS_CHUNK = 500_000  # points that are unpacked at a time, so that the memory does not depend on the header
+LAZ_POINTS_PER_BYTE = 100  # no scan is compressed to less than a hundredth of a byte for each point
 LAZ_ITEMS = {6: 20, 7: 8, 8: 6, 9: 29, 10: 30, 11: 6, 12: 8, 13: 29}
 """Bytes of the items that make up a laz point, by their numbers: lazrs trusts the file in this."""
 
@@ -101,11 +96,13 @@ def from_table(table: Float64[np.ndarray, "n c"], name: str, suffix: str = "") -
     for start in {6: (3,), 7: (3, 4), 9: (3, 6)}.get(columns, ()):
         triple = np.ascontiguousarray(table[:, start : start + 3])
         rows = triple[np.isfinite(triple).all(axis=1)]
-        if geometry.normals is None and _are_unit(rows):
+        are_unit = len(rows) and (np.abs(np.linalg.norm(np.clip(rows, -2, 2), axis=1) - 1) < 0.02).all()
+        are_colors = len(rows) and ((rows >= 0) & (rows <= 255)).all()
+        if geometry.normals is None and are_unit:
             geometry, known = replace(geometry, normals=triple), known + 1
             if columns == 7:
                 break  # the seventh is a curvature
-        elif geometry.colors is None and _are_colors(rows) and (columns, start) != (7, 3):
+        elif geometry.colors is None and are_colors and (columns, start) != (7, 3):
             geometry, known = geometry.paint(triple), known + 1
     if known >= (2 if columns == 9 else 1):
         return geometry
@@ -113,16 +110,6 @@ def from_table(table: Float64[np.ndarray, "n c"], name: str, suffix: str = "") -
         f"{columns} columns without names, of which some are neither normals of length 1 nor colours "
         "in 0..255: ignored (name them in a first line such as: x y z nx ny nz)"
     )
-
-
-def _are_unit(rows: Float64[np.ndarray, "n 3"]) -> bool:
-    if not len(rows) or np.abs(rows).max() > 2:
-        return False
-    return bool((np.abs(np.linalg.norm(rows, axis=1) - 1) < 0.02).all())
-
-
-def _are_colors(rows: Float64[np.ndarray, "n 3"]) -> bool:
-    return len(rows) > 0 and bool(((rows >= 0) & (rows <= 255)).all())
 
 
 def read_npy(source: Source) -> Geometry:
@@ -202,12 +189,10 @@ def read_kitti(source: Source) -> Geometry:
 @dataclass(frozen=True)
 class _PcdHeader:
     names: list[str]
-    row: np.dtype[np.void]
-    """One point: a field of ``count`` numbers for each name."""
+    row: np.dtype[np.void]  # one point: a field of ``count`` numbers for each name
     points: int
     body: str
-    size: int
-    """Bytes up to the body."""
+    size: int  # bytes up to the body
 
     @property
     def fields(self) -> list[tuple[np.dtype[np.generic], int]]:

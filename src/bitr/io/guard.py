@@ -1,7 +1,7 @@
 """The guard around all readers: which files are opened, which claims believed, which geometry accepted.
 
 A reader gets a `Source`, compares every count in the file with the bytes or lines that there are before it
-allocates anything, and may raise whatever it likes: `guarded` turns it into one line that names the file.
+allocates anything, and may raise anything: `one_line_errors` turns it into one line that names the file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from jaxtyping import Float64
 from bitr.errors import InputError, require
 from bitr.io.geometry import Geometry, area_vectors
 
-MIN_POINTS = 4
-"""Fewer do not determine a pose: three points have a mirror symmetry."""
-LARGEST, SMALLEST = 1e100, 1e-100
-"""Between these, squares of lengths neither overflow nor vanish."""
+MIN_POINTS = 4  # fewer do not determine a pose: three points have a mirror symmetry
+LARGEST, SMALLEST = 1e100, 1e-100  # between these, squares of lengths neither overflow nor vanish
 
 
 @dataclass(frozen=True)
@@ -130,10 +128,7 @@ def is_number(token: str) -> bool:
 
 
 def open_source(path: Path, suffixes: Collection[str]) -> Source:
-    """The file's bytes; a missing, empty, endless or unreadable file raises.
-
-    In place of a missing one, another with one of the suffixes is suggested.
-    """
+    """The bytes of a regular file; for a missing one the error suggests a name that is there."""
     try:
         return Source(path, read_bytes(path))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -175,7 +170,7 @@ def _suggest(path: Path, suffixes: Collection[str]) -> str:
 
 
 @contextmanager
-def guarded(source: Source, kind: str) -> Iterator[None]:
+def one_line_errors(source: Source, kind: str) -> Iterator[None]:
     """Turn every error of a reader into an InputError of one line."""
     try:
         # numbers out of range become NaN or infinite, and are counted as such by `check`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -22,8 +23,7 @@ PLY_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"
 PLY_INDICES = ("vertex_indices", "vertex_index")
 PLY_END = re.compile(rb"[\r\n]end_header[ \t]*(\r\n|\n|\r)")
 STRUCT_CODES = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
-LONGEST_LIST = 1 << 16
-"""Rows with longer lists are read one by one."""
+LONGEST_LIST = 1 << 16  # rows with longer lists are read one by one
 OBJ_FACE = re.compile(rb"(?:\s*-?0{0,9}[1-9]\d{0,17}(?:/-?\d{0,18}){0,2}(?=\s|$)){3,}\s*")
 """Three or more corners: vertex, vertex/texture, vertex//normal or vertex/texture/normal."""
 STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
@@ -69,13 +69,10 @@ def _read_polygons(source: Source, lines: Lines, skip: int = 0) -> tuple[Indices
     return corners, lengths
 
 
-@dataclass(frozen=True)
-class _Property:
+class _Property(NamedTuple):
     name: str
-    kind: str
-    """NumPy type, without byte order, of the value or of the items of a list."""
-    length: str | None
-    """Type of the number in front of a list; None for a single value."""
+    kind: str  # NumPy type, without byte order, of the value or of the items of a list
+    length: str | None  # type of the number in front of a list; None for a single value
 
 
 @dataclass(frozen=True)
@@ -158,41 +155,36 @@ def _ply_text(source: Source, element: _Element, lines: Lines) -> Rows:
 
 
 def _ply_binary(source: Source, order: str, element: _Element, at: int) -> tuple[Rows, int]:
-    """The properties of an element that starts at a byte, and the byte after it."""
+    """The properties of an element that starts at a byte, and the byte after it.
+
+    Rows are read at once where all have lists as long as the first row has.
+    """
     least, left = sum(int((p.length or p.kind)[1]) for p in element.properties), len(source.data) - at
     source.claim(element.count, f"rows of element '{element.name}'", left, least)
     if not element.count or not element.properties:
         return [], at
-    kind = _type_of_first_row(source, order, element, at)
-    if kind is None or kind.itemsize * element.count > left:
-        return _ply_one_by_one(source, order, element, at)
-    table = np.frombuffer(source.data, kind, element.count, at)
-    rows: Rows = []
-    for i, p in enumerate(element.properties):
-        values, lengths = table[f"value{i}"], None
-        if p.length is not None:
-            lengths = table[f"length{i}"].astype(np.int64)
-            if (lengths != values.shape[1]).any():
-                return _ply_one_by_one(source, order, element, at)
-        rows.append((p, values.reshape(-1), lengths))
-    return rows, at + table.nbytes
-
-
-def _type_of_first_row(source: Source, order: str, element: _Element, at: int) -> np.dtype[np.void] | None:
-    """The type of all rows, unless their lists differ in length."""
     fields: list[tuple[str, str] | tuple[str, str, tuple[int]]] = []
     for i, p in enumerate(element.properties):
         if p.length is None:
             fields.append((f"value{i}", order + p.kind))
             continue
-        length_at = at + np.dtype(fields).itemsize
-        if length_at + int(p.length[1]) > len(source.data):
-            return None
-        length = int(np.frombuffer(source.data, order + p.length, 1, length_at)[0])
+        place = at + np.dtype(fields).itemsize
+        fits = place + int(p.length[1]) <= len(source.data)
+        length = int(np.frombuffer(source.data, order + p.length, 1, place)[0]) if fits else -1
         if not 0 <= length <= LONGEST_LIST:
-            return None
+            return _ply_one_by_one(source, order, element, at)
         fields += [(f"length{i}", order + p.length), (f"value{i}", order + p.kind, (length,))]
-    return np.dtype(fields)
+    kind = np.dtype(fields)
+    if kind.itemsize * element.count > left:
+        return _ply_one_by_one(source, order, element, at)
+    table = np.frombuffer(source.data, kind, element.count, at)
+    rows: Rows = []
+    for i, p in enumerate(element.properties):
+        lengths = None if p.length is None else table[f"length{i}"].astype(np.int64)
+        if lengths is not None and (lengths != table[f"value{i}"].shape[1]).any():
+            return _ply_one_by_one(source, order, element, at)
+        rows.append((p, table[f"value{i}"].reshape(-1), lengths))
+    return rows, at + table.nbytes
 
 
 def _ply_one_by_one(source: Source, order: str, element: _Element, at: int) -> tuple[Rows, int]:
@@ -224,10 +216,7 @@ def _ply_faces(source: Source, rows: Rows) -> Faces:
 
 
 def read_obj(source: Source) -> Geometry:
-    """The mesh of an obj file, all objects as one; its vertices as points where it has no faces.
-
-    Vertices keep their normals where each of them has just one.
-    """
+    """The mesh of an obj file, or its vertices; normals are kept where each vertex has just one."""
     lines = _obj_lines(source)
     vertices = _obj_numbers(source, lines["v"], (3, 4, 6, 7))
     found = "the obj file has no vertices (lines 'v x y z')"
@@ -312,8 +301,14 @@ def is_binary_stl(data: bytes) -> bool:
 
 def read_stl(source: Source) -> Geometry:
     """The mesh of an stl file; corners at exactly the same place become one vertex."""
-    text = source.data.lstrip()[:5].lower() == b"solid" and not is_binary_stl(source.data)
-    corners = _stl_text(source) if text else _stl_binary(source)
+    if source.data.lstrip()[:5].lower() == b"solid" and not is_binary_stl(source.data):
+        corners = _stl_text(source)
+    else:
+        source.claim(1, "stl header", len(source.data), 84)
+        count = int.from_bytes(source.data[80:84], "little")
+        source.claim(count, "faces", len(source.data) - 84, STL_TRIANGLE.itemsize)
+        triangles = np.frombuffer(source.data, STL_TRIANGLE, count, 84)
+        corners = triangles["corners"].reshape(-1, 3).astype(np.float64)
     source.require(len(corners), "the stl file has no faces, expected a mesh")
     order = np.lexsort(corners.T)
     is_new = np.ones(len(corners), dtype=bool)
@@ -323,13 +318,6 @@ def read_stl(source: Source) -> Geometry:
     vertex = np.empty(len(corners), dtype=np.int64)
     vertex[order] = rank[np.cumsum(is_new) - 1]
     return Geometry(corners[np.sort(first)], faces=vertex.reshape(-1, 3), name=source.name)
-
-
-def _stl_binary(source: Source) -> Float64[np.ndarray, "n 3"]:
-    source.claim(1, "stl header", len(source.data), 84)
-    count = int.from_bytes(source.data[80:84], "little")
-    source.claim(count, "faces", len(source.data) - 84, STL_TRIANGLE.itemsize)
-    return np.frombuffer(source.data, STL_TRIANGLE, count, 84)["corners"].reshape(-1, 3).astype(np.float64)
 
 
 def _stl_text(source: Source) -> Float64[np.ndarray, "n 3"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.groups import Cloud
 from bitr.io.clouds import read_kitti, read_las, read_npy, read_npz, read_pcd, read_text
 from bitr.io.geometry import COLOR, NORMAL, POSITION, Geometry, from_columns, join_scene, place
 from bitr.io.gltf import read_gltf
-from bitr.io.guard import Source, check, guarded, open_source
+from bitr.io.guard import Source, check, one_line_errors, open_source
 from bitr.io.meshes import OFF_MAGIC, is_binary_stl, read_obj, read_off, read_ply, read_stl
 
 Reader = Callable[[Source], Geometry]
@@ -55,7 +54,7 @@ def read(path: str | os.PathLike[str]) -> Geometry:
     """The points or the mesh of a file, checked; anything wrong raises an InputError of one line."""
     source = open_source(Path(path), READERS)
     suffix = _find_kind(source)
-    with guarded(source, suffix.removeprefix(".")):
+    with one_line_errors(source, suffix.removeprefix(".")):
         return check(READERS[suffix](source))
 
 
@@ -68,10 +67,8 @@ def _find_kind(source: Source) -> str:
         return ".off"
     suffix = ".las" if source.suffix == ".laz" else source.suffix
     if suffix in MAGIC and not (suffix == ".pcd" and b"\nDATA " in source.data[:10_000]):
-        expected = " or ".join(repr(s)[1:] for s in MAGIC[suffix][:2])
-        raise source.error(
-            f"wrong magic: starts with {source.data[:8]!r}, expected {expected} in a {source.suffix} file"
-        )
+        expected = " or ".join(repr(s)[1:] for s in MAGIC[suffix][:2]) + f" in a {source.suffix} file"
+        raise source.error(f"wrong magic: starts with {source.data[:8]!r}, expected {expected}")
     return suffix if suffix in READERS else _guess_kind(source)
 
 
@@ -106,7 +103,11 @@ def _from_memory(value: Any, name: str) -> Geometry:
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
     if isinstance(value, list | tuple):
-        value = _from_list(value, name)
+        try:
+            value = np.asarray(value)
+        except (ValueError, TypeError) as error:  # rows of different lengths
+            found = f"a {type(value).__name__} of {len(value)} that is no table"
+            raise InputError(f"{name}: {found}, expected {ACCEPTED}") from error
     if isinstance(value, np.ndarray):
         return _from_array(value, name)
     if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # pandas, polars
@@ -125,43 +126,29 @@ def _from_memory(value: Any, name: str) -> Geometry:
 
 
 def _from_array(array: NDArray[Any], name: str) -> Geometry:
-    if array.ndim != 2 or array.shape[1] not in (3, 6):
-        flat = "two dimensions only: " if array.ndim == 2 and array.shape[1] == 2 else ""
-        raise InputError(
-            f"{name}: {flat}an array of shape {array.shape}, expected (n, 3) or (n, 6) with normals"
-        )
-    if array.dtype.kind not in "fiu":
-        raise InputError(f"{name}: an array of {array.dtype}, expected real numbers")
+    flat = "two dimensions only: " if array.ndim == 2 and array.shape[1] == 2 else ""
+    fits = array.ndim == 2 and array.shape[1] in (3, 6)
+    expected = f"an array of shape {array.shape}, expected (n, 3) or (n, 6) with normals"
+    require(fits, f"{name}: {flat}{expected}")
+    require(array.dtype.kind in "fiu", f"{name}: an array of {array.dtype}, expected real numbers")
     rows = array.astype(np.float64)
     normals = rows[:, 3:].copy() if rows.shape[1] == 6 else None
     return Geometry(np.ascontiguousarray(rows[:, :3]), normals, name=name)
 
 
-def _from_list(value: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
-    try:
-        return np.asarray(value)
-    except (ValueError, TypeError) as error:  # rows of different lengths
-        kind = type(value).__name__
-        raise InputError(f"{name}: a {kind} of {len(value)} that is no table, expected {ACCEPTED}") from error
-
-
 def _from_frame(frame: Any, name: str) -> Geometry:
     """The columns x, y and z and, where there are some, normals and colours; others are ignored."""
     known = {column for spelling in (*POSITION, *NORMAL, *COLOR) for column in spelling}
-    columns = [
-        (str(column), np.asarray(frame[column]))
-        for column in frame.columns
-        if str(column).strip().lower() in known
-    ]
+    chosen = [column for column in frame.columns if str(column).strip().lower() in known]
+    columns = [(str(column), np.asarray(frame[column])) for column in chosen]
     for column, values in columns:
-        if values.ndim != 1 or values.dtype.kind not in "fiu":
-            raise InputError(f"{name}: the column {column} holds {values.dtype}, expected real numbers")
+        fits = values.ndim == 1 and values.dtype.kind in "fiu"
+        require(fits, f"{name}: the column {column} holds {values.dtype}, expected real numbers")
     return from_columns(columns, name)
 
 
 def _from_cloud(cloud: Cloud, name: str) -> Geometry:
-    if len(cloud.points) != 1:
-        raise InputError(f"{name}: a batch of {len(cloud.points)} clouds, expected one (b = 1)")
+    require(len(cloud.points) == 1, f"{name}: a batch of {len(cloud.points)} clouds, expected one (b = 1)")
     keep = slice(None) if cloud.mask is None else cloud.mask[0].cpu().numpy()
     tensors = (cloud.points, cloud.normals, cloud.colors)
     rows = [None if t is None else t[0].detach().cpu().double().numpy()[keep] for t in tensors]
@@ -177,16 +164,11 @@ def _from_trimesh(value: Any, name: str) -> Geometry:
     if isinstance(value, trimesh.Trimesh):
         known = "vertex_normals" in value._cache.cache  # else trimesh would make some up from the faces
         painted = getattr(value.visual, "kind", None) == "vertex"
-        return _from_rows(
-            value,
-            name,
-            value.vertices,
-            value.vertex_normals if known else None,
-            getattr(value.visual, "vertex_colors", None) if painted else None,
-            value.faces,
-        )
-    if not isinstance(value, trimesh.Scene):
-        raise InputError(f"{name}: cannot use a trimesh {type(value).__name__}, expected {ACCEPTED}")
+        normals = value.vertex_normals if known else None
+        colors = getattr(value.visual, "vertex_colors", None) if painted else None
+        return _from_rows(value, name, value.vertices, normals, colors, value.faces)
+    is_scene = isinstance(value, trimesh.Scene)
+    require(is_scene, f"{name}: cannot use a trimesh {type(value).__name__}, expected {ACCEPTED}")
     parts = []
     for node in value.graph.nodes_geometry:
         matrix, key = value.graph[node]
@@ -201,23 +183,17 @@ def _from_rows(
 ) -> Geometry:
     """The geometry of copied rows, of which any but the points may be None or empty."""
     found: dict[str, NDArray[Any]] = {}
+    kind = type(value).__name__
     for key, rows in (("points", points), ("normals", normals), ("colors", colors), ("faces", faces)):
         if rows is None or len(rows) == 0:
             continue
         array = np.array(rows)
         array = array[:, :3] if key == "colors" and array.ndim == 2 else array  # without alpha
-        if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "fiu":
-            raise InputError(
-                f"{name}: {type(value).__name__} has {key} of shape {array.shape}, expected (n, 3) numbers"
-            )
-        if key in ("normals", "colors") and len(array) != len(points):
-            raise InputError(f"{name}: {len(array)} {key} for {len(points)} points, expected as many")
-        found[key] = array
-    if "points" not in found:
-        raise InputError(f"{name}: a {type(value).__name__} without points, expected some")
-    geometry = Geometry(found["points"].astype(np.float64), name=name)
-    if "normals" in found:
-        geometry = replace(geometry, normals=found["normals"].astype(np.float64))
-    if "faces" in found:
-        geometry = replace(geometry, faces=found["faces"].astype(np.int64))
+        fits = array.ndim == 2 and array.shape[1] == 3 and array.dtype.kind in "fiu"
+        require(fits, f"{name}: {kind} has {key} of shape {array.shape}, expected (n, 3) numbers")
+        fits = key not in ("normals", "colors") or len(array) == len(points)
+        require(fits, f"{name}: {len(array)} {key} for {len(points)} points, expected as many")
+        found[key] = array if key == "colors" else array.astype(np.int64 if key == "faces" else np.float64)
+    require("points" in found, f"{name}: a {kind} without points, expected some")
+    geometry = Geometry(found["points"], found.get("normals"), faces=found.get("faces"), name=name)
     return geometry.paint(found["colors"]) if "colors" in found else geometry

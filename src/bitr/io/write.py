@@ -20,8 +20,7 @@ from bitr.io.read import READERS
 
 PALETTE = ((0.90, 0.45, 0.13), (0.20, 0.47, 0.75), (0.30, 0.65, 0.30), (0.58, 0.40, 0.74), (0.55, 0.34, 0.29))
 """Orange, blue, green, purple, brown: for the parts of a scene that have no colours."""
-VERTICES, INDICES = 34962, 34963
-"""The two uses of a view into a glTF buffer."""
+VERTICES, INDICES = 34962, 34963  # the two uses of a view into a glTF buffer
 
 
 def write(path: str | os.PathLike[str], geometry: Geometry, *, force: bool = False) -> None:
@@ -106,20 +105,12 @@ def _write_pcd(file: BinaryIO, geometry: Geometry) -> None:
     if geometry.colors is not None:
         red, green, blue = _to_bytes(geometry.colors).astype("<u4").T
         columns.append(("rgb", red << 16 | green << 8 | blue))
-    lines = {
-        "# .PCD": "v0.7 - Point Cloud Data file format",
-        "VERSION": "0.7",
-        "FIELDS": " ".join(name for name, _ in columns),
-        "SIZE": " ".join(str(column.itemsize) for _, column in columns),
-        "TYPE": " ".join(column.dtype.kind.upper() for _, column in columns),
-        "COUNT": " ".join("1" for _ in columns),
-        "WIDTH": len(geometry.points),
-        "HEIGHT": 1,
-        "VIEWPOINT": "0 0 0 1 0 0 0",
-        "POINTS": len(geometry.points),
-        "DATA": "binary",
-    }
-    file.write("".join(f"{key} {value}\n" for key, value in lines.items()).encode())
+    names, sizes, kinds = zip(*((n, str(c.itemsize), c.dtype.kind.upper()) for n, c in columns), strict=True)
+    count = len(geometry.points)
+    header = f"# .PCD v0.7 - Point Cloud Data file format\nVERSION 0.7\nFIELDS {' '.join(names)}\n"
+    header += f"SIZE {' '.join(sizes)}\nTYPE {' '.join(kinds)}\nCOUNT{' 1' * len(columns)}\nWIDTH {count}\n"
+    header += f"HEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS {count}\nDATA binary\n"
+    file.write(header.encode())
     file.write(_pack(columns))
 
 
@@ -230,5 +221,4 @@ SCENES: dict[str, Callable[[BinaryIO, Mapping[str, Geometry]], None]] = {
     ".glb": _write_glb,
 }
 """Formats that keep the parts of a scene apart."""
-SUFFIXES = Suffixes(tuple(READERS), (*WRITERS, *SCENES))
-"""Suffixes of the files that can be read and written."""
+SUFFIXES = Suffixes(tuple(READERS), (*WRITERS, *SCENES))  # suffixes of the files that can be read and written

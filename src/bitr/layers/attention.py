@@ -17,13 +17,11 @@ from torch.utils.checkpoint import checkpoint
 
 from bitr.errors import InputError
 from bitr.groups import Degree, Field, Rep, components
-from bitr.layers.edges import Edges, full_precision
+from bitr.layers.edges import Edges, Radial, full_precision
 from bitr.layers.kernel import KernelWeights, angular_rows
 from bitr.layers.pointwise import DegreeLinear
-from bitr.layers.radial import Radial
 
-EDGES_AT_ONCE = 65536
-"""Edges whose rows exist at a time."""
+EDGES_AT_ONCE = 65536  # edges whose rows exist at a time
 
 
 class TransformerLayer(nn.Module):

@@ -12,13 +12,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bitr.groups import Degree, Field, Rep, components, swapped
-from bitr.layers.edges import Edges
+from bitr.groups import Degree, Field, Rep, components, mirror
+from bitr.layers.edges import Edges, Radial
 from bitr.layers.neighbors import gather_neighbors
-from bitr.layers.radial import Radial
 
-Rows = list[Float[Tensor, "n _ k"]]
-"""T^o of each output degree, for some nodes: (n, m q, k)."""
+Rows = list[Float[Tensor, "n _ k"]]  # t^o of each output degree, for some nodes: (n, m q, k)
 
 
 def num_j(o: int, i: int) -> int:
@@ -134,7 +132,7 @@ class KernelWeights(nn.Module):
         names = _name_weights(rep_in, rep_out, radial.num_weights)
         if tied:
             for (o, i), own in list(names.items()):
-                mirrored = names[swapped(o), swapped(i)].transpose(1, 2)[radial.swap_order]
+                mirrored = names[mirror(o), mirror(i)].transpose(1, 2)[radial.swap_order]
                 names[o, i] = torch.minimum(own, mirrored)
         free = torch.cat([name.flatten() for name in names.values()]).unique()
         self.places = {degrees: torch.searchsorted(free, name) for degrees, name in names.items()}

@@ -21,8 +21,7 @@ from bitr.errors import InputError
 TREE_FROM = 64
 """Number of points from which a CPU uses a k-d tree: faster than the distance matrix
 (``benchmarks/variants.py``), and large enough to wake threads for."""
-ROWS_AT_ONCE = 2048
-"""Rows of the distance matrix that exist at a time."""
+ROWS_AT_ONCE = 2048  # rows of the distance matrix that exist at a time
 SHORTEST = 1e-6
 """A length that counts as 0, in units of the clouds' size (without the scale law, of the input)."""
 

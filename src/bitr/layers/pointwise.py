@@ -6,11 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.groups import Degree, Field, Rep, swapped
+from bitr.groups import Degree, Field, Rep, mirror
 from bitr.layers.neighbors import Clouds
 
-WIDEN = 2
-"""Hidden units of a ``FeedForward`` for each scalar channel."""
+WIDEN = 2  # hidden units of a ``FeedForward`` for each scalar channel
 FIRST_SIZE = 0.1
 """Size of a ``FeedForward``'s first outputs: before training the field passes nearly as it came."""
 
@@ -38,7 +37,7 @@ class DegreeLinear(nn.Module):
         }
 
     def _key(self, degree: Degree) -> str:
-        p, q = min(degree, swapped(degree)) if self.tied else degree
+        p, q = min(degree, mirror(degree)) if self.tied else degree
         return f"{p}{q}"
 
 

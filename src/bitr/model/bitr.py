@@ -16,8 +16,7 @@ from bitr.model.config import BITRConfig
 from bitr.model.dense import Dense, DenseHead, ScoreNetwork, choose_contacts
 from bitr.model.distribution import SPREAD, Heads, log_density, sample_heads
 from bitr.model.inputs import Frame, as_cloud, center_pair, check_pair
-from bitr.model.keypoints import EXTRACTORS, KeyPoints
-from bitr.model.merge import merge, merged_rep
+from bitr.model.keypoints import EXTRACTORS, KeyPoints, merge, merged_rep
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
 

@@ -16,15 +16,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialize
 from torch import Tensor
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.files import whole_file
 from bitr.model.bitr import BITR
 from bitr.model.config import BITRConfig
 
 FORMAT, WHAT = "bitr-1", "bitr checkpoint"
 FILE_NAME = "model.safetensors"
-CHECKSUM = "sha256"
-"""Key of the metadata: a hash of all else in the file."""
+CHECKSUM = "sha256"  # key of the metadata: a hash of all else in the file
 
 
 def save(model: BITR, path: str | os.PathLike[str]) -> Path:
@@ -130,17 +129,17 @@ def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: not a readable safetensors file ({error})") from error
-    if metadata.get("format") != form:
-        raise InputError(f"{path}: not a {what} (format {metadata.get('format')!r}, expected {form!r})")
+    found = metadata.get("format")
+    require(found == form, f"{path}: not a {what} (format {found!r}, expected {form!r})")
     kinds = {value.dtype for value in tensors.values()}
-    if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
-        names = ", ".join(sorted(str(kind) for kind in kinds))
-        raise InputError(f"{path}: the weights are of type {names}, expected all float32 or all float64")
-    if CHECKSUM in metadata and metadata[CHECKSUM] != checksum(tensors, _told(metadata)):
-        raise InputError(f"{path}: damaged, its content does not fit its checksum")
-    damaged = [key for key, value in tensors.items() if not value.isfinite().all()]
-    if damaged:
-        raise InputError(f"{path}: the weights {damaged[0]} are NaN or infinite; the file is damaged")
+    names = ", ".join(sorted(str(kind) for kind in kinds))
+    fits = len(kinds) == 1 and kinds <= {torch.float32, torch.float64}
+    require(fits, f"{path}: the weights are of type {names}, expected all float32 or all float64")
+    fits = CHECKSUM not in metadata or metadata[CHECKSUM] == checksum(tensors, _told(metadata))
+    require(fits, f"{path}: damaged, its content does not fit its checksum")
+    for key, value in tensors.items():
+        is_sound = value.isfinite().all()
+        require(is_sound, f"{path}: the weights {key} are NaN or infinite; the file is damaged")
     return metadata, tensors
 
 
@@ -149,11 +148,9 @@ def check_fit(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Te
     wanted = {key: tuple(value.shape) for key, value in expected.items()}
     shapes = {key: tuple(value.shape) for key, value in found.items()}
     wrong = sorted(key for key in wanted.keys() | shapes.keys() if wanted.get(key) != shapes.get(key))
-    if wrong:
-        raise InputError(
-            f"{path}: the weights do not fit the config inside ({len(wrong)} differ, first {wrong[0]}: "
-            f"found {shapes.get(wrong[0])}, expected {wanted.get(wrong[0])})"
-        )
+    for first in wrong[:1]:
+        detail = f"first {first}: found {shapes.get(first)}, expected {wanted.get(first)}"
+        raise InputError(f"{path}: the weights do not fit the config inside ({len(wrong)} differ, {detail})")
 
 
 def _read_config(path: Path, metadata: Mapping[str, str]) -> BITRConfig:

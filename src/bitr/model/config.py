@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.settings import from_mapping
 
 LIMITS = {
@@ -107,29 +107,21 @@ class BITRConfig:
             object.__setattr__(self, "width", type(self).width)
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
-            if type(value) is not int or not least <= value <= most:
-                raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
-        functions = self.radial_functions
-        if (
-            not isinstance(functions, tuple)
-            or [type(f) for f in functions] != [int, int]
-            or not 1 <= min(functions) <= max(functions) <= 512
-        ):
-            raise InputError(
-                f"radial_functions = {functions!r}: expected a tuple of two numbers from 1 to 512"
-            )
-        for field in fields(self):
-            if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
-                raise InputError(f"{field.name} = {getattr(self, field.name)!r}: expected True or False")
-        if self.num_modes > 1 and not self.dense:
-            raise InputError(
-                f"num_modes = {self.num_modes}: scores are made of dense outputs, set dense = True"
-            )
-        for name, words in (("radial", ("chebyshev", "homogeneous")), ("extractor", ("wide", "paper"))):
-            if getattr(self, name) not in words:
-                raise InputError(f"{name} = {getattr(self, name)!r}: expected {words[0]!r} or {words[1]!r}")
+            fits = type(value) is int and least <= value <= most
+            require(fits, f"{name} = {value!r}: expected a whole number from {least} to {most}")
+        both = self.radial_functions
+        fits = isinstance(both, tuple) and [type(f) for f in both] == [int, int]
+        expected = "expected a tuple of two numbers from 1 to 512"
+        require(fits and 1 <= min(both) <= max(both) <= 512, f"radial_functions = {both!r}: {expected}")
+        words = {field.name: (True, False) for field in fields(self) if field.type == "bool"}
+        words |= {"radial": ("chebyshev", "homogeneous"), "extractor": ("wide", "paper")}  # type: ignore[dict-item]
+        for name, (one, other) in words.items():
+            value = getattr(self, name)
+            fits = type(value) is type(one) and value in (one, other)
+            require(fits, f"{name} = {value!r}: expected {one!r} or {other!r}")
+        scored = f"num_modes = {self.num_modes}: scores are made of dense outputs, set dense = True"
+        require(self.num_modes == 1 or self.dense, scored)
         for name in ("channels", "cloud_channels", "num_keypoints"):
-            if getattr(self, name) % self.num_heads:
-                raise InputError(
-                    f"{name} = {getattr(self, name)} is not a multiple of num_heads = {self.num_heads}"
-                )
+            found = f"{name} = {getattr(self, name)}"
+            fits = getattr(self, name) % self.num_heads == 0
+            require(fits, f"{found} is not a multiple of num_heads = {self.num_heads}")

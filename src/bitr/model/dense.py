@@ -13,19 +13,14 @@ from bitr.model.config import BITRConfig
 from bitr.model.distribution import SPREAD, bounded_spread
 from bitr.model.projection import Unprojected
 
-NUM_CONTACTS = 96
-"""Points of a cloud that are looked at under each pose: those most likely in contact."""
-HIDDEN, PAIRED = 64, 32
-"""Width of the score network, and of the part that compares two points."""
-NUM_NUMBERS = 8
-"""Numbers of ``evidence`` that are not of single key points."""
-REACH = 0.1
-"""Distance at which a point hardly meets another, in units of the pair's size."""
+NUM_CONTACTS = 96  # points of a cloud that are looked at under each pose: those most likely in contact
+HIDDEN, PAIRED = 64, 32  # width of the score network, and of the part that compares two points
+NUM_NUMBERS = 8  # numbers of ``evidence`` that are not of single key points
+REACH = 0.1  # distance at which a point hardly meets another, in units of the pair's size
 FIRST_SIZE, FIRST_TRUST = 0.1, 3.0
 """Before training the score is mainly the singular gap: the best determined of random heads is taken, which
 rounding disturbs least."""
-FAR = 1e6
-"""Beyond any distance, in units of the pair's size."""
+FAR = 1e6  # beyond any distance, in units of the pair's size
 
 
 @dataclass(frozen=True)
@@ -73,14 +68,11 @@ class Contacts:
     """The likeliest contact points of one cloud; ``weight`` is 0 on padding."""
 
     points: Float[Tensor, "b p 3"]
-    expected: Float[Tensor, "b p 3"]
-    """The nearest point of the other piece that each predicts."""
+    expected: Float[Tensor, "b p 3"]  # the nearest point of the other piece that each predicts
     weight: Float[Tensor, "b p"]
-    center: Float[Tensor, "b 1 3"]
-    """Mean of the points' predictions of the centroid of the whole."""
+    center: Float[Tensor, "b 1 3"]  # mean of the points' predictions of the centroid of the whole
     scalars: Float[Tensor, "b p c"]
-    vectors: Float[Tensor, "b p 3 d"]
-    """Φ_E's features at the points."""
+    vectors: Float[Tensor, "b p 3 d"]  # Φ_E's features at the points
 
 
 def choose_contacts(cloud: Cloud, dense: Dense, field: Field) -> Contacts:

@@ -22,14 +22,10 @@ from bitr.model.projection import Unprojected
 
 CONCENTRATION = 10.0
 """Each head's density has A = 10 r̂: where r̂ is a rotation, its standard deviation is 13° about each axis."""
-SPREAD = 0.3
-"""Standard deviation of the place, before training or where no likelihood was learned."""
-WIDEST = 4.0
-"""Logarithm of the largest and of the smallest spread over ``SPREAD``."""
-NODES = 64
-"""Nodes of the quadrature of c: relative error below 1e-10 for singular values up to 10⁴."""
-ROUNDS = 1000
-"""Rounds of rejection sampling, at most; more than a third of the draws are taken in each."""
+SPREAD = 0.3  # standard deviation of the place, before training or where no likelihood was learned
+WIDEST = 4.0  # logarithm of the largest and of the smallest spread over ``SPREAD``
+NODES = 64  # nodes of the quadrature of c: relative error below 1e-10 for singular values up to 10⁴
+ROUNDS = 1000  # rounds of rejection sampling, at most; more than a third of the draws are taken in each
 
 
 @dataclass(frozen=True)
@@ -128,14 +124,9 @@ def log_density(heads: Heads, pose: Rigid, unit: Float[Tensor, " b"]) -> Float[T
     return rotation + place
 
 
-def _quadrature() -> tuple[Tensor, Tensor]:
-    """Nodes in [-1, 1] and weights; with u = 1 − 2v² the nodes crowd where a sharp density has its mass."""
-    x, w = (torch.from_numpy(each) for each in np.polynomial.legendre.leggauss(NODES))
-    v = (x + 1) / 2
-    return 1 - 2 * v**2, 4 * v * w / 2
-
-
-QUADRATURE = _quadrature()
+_X, _W = (torch.from_numpy(each) for each in np.polynomial.legendre.leggauss(NODES))
+QUADRATURE = 1 - (_X + 1) ** 2 / 2, (_X + 1) * _W
+"""Nodes in [-1, 1] and weights, crowded where a sharp density has its mass."""
 
 
 def log_normalizer(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
@@ -150,9 +141,8 @@ def log_normalizer(a: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
         u, _, vh = proper_svd(a)
     s1, s2, s3 = (u.mT @ a @ vh.mT).diagonal(dim1=-2, dim2=-1)[..., None].unbind(-2)
     nodes, weights = (each.to(a) for each in QUADRATURE)
-    first, second = (
-        _scaled_bessel(each) for each in ((s1 - s2) / 2 * (1 - nodes), (s1 + s2) / 2 * (1 + nodes))
-    )
+    first = _scaled_bessel((s1 - s2) / 2 * (1 - nodes))
+    second = _scaled_bessel((s1 + s2) / 2 * (1 + nodes))
     integrand = first * second * ((s2 + s3) * (nodes - 1)).exp()
     return (s1 + s2 + s3)[..., 0] + (integrand @ weights / 2).log()
 

@@ -20,8 +20,7 @@ from bitr.files import whole_file
 from bitr.model.bitr import BITR
 from bitr.model.inputs import MIN_POINTS
 
-SQUARINGS = 40
-"""Enough for a gap of 1e-11 between the two largest eigenvalues."""
+SQUARINGS = 40  # enough for a gap of 1e-11 between the two largest eigenvalues
 
 
 def to_onnx(model: BITR, path: str | os.PathLike[str], n_source: int, n_reference: int) -> Path:

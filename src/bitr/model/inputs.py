@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.groups import Cloud, Rigid
 from bitr.layers import Clouds
 from bitr.model.projection import Unprojected
 
-MIN_POINTS = 4
-"""Three points fix a motion only up to a reflection, and a network needs a neighbourhood."""
+MIN_POINTS = 4  # three points fix a motion only up to a reflection, and a network needs a neighbourhood
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def _among(of_pairs: Float[Tensor, "b c"], values: Float[Tensor, "b *l 3"]) -> T
 
 
 def as_cloud(value: object, name: str) -> Cloud:
-    """The argument as a cloud whose shapes fit together."""
+    """Take the argument as a cloud whose shapes fit together."""
     if not isinstance(value, Tensor | Cloud):
         raise InputError(f"{name}: got {type(value).__name__}, expected a (b, n, 3) tensor or a Cloud")
     points = value if isinstance(value, Tensor) else value.points
@@ -65,45 +64,40 @@ def as_cloud(value: object, name: str) -> Cloud:
         raise InputError(f"{name}: got points of shape {tuple(points.shape)}, expected (b, n, 3)")
     if not points.is_floating_point():
         raise InputError(f"{name}: got points of type {points.dtype}, expected floating-point numbers")
-    cloud = Cloud(value) if isinstance(value, Tensor) else value
-    for part, tensor, shape in (
-        ("normals", cloud.normals, points.shape),
-        ("colors", cloud.colors, points.shape),
-        ("mask", cloud.mask, points.shape[:2]),
-    ):
-        if tensor is not None and not isinstance(tensor, Tensor):
+    if isinstance(value, Tensor):
+        return Cloud(value)
+    for part in ("normals", "colors", "mask"):
+        tensor, shape = getattr(value, part), points.shape[: 2 if part == "mask" else 3]
+        if tensor is None:
+            continue
+        if not isinstance(tensor, Tensor):
             raise InputError(f"{name}: got {part} as {type(tensor).__name__}, expected a tensor")
-        if tensor is not None and tensor.shape != shape:
+        if tensor.shape != shape:
             raise InputError(f"{name}: got {part} of shape {tuple(tensor.shape)}, expected {tuple(shape)}")
-        if tensor is not None and tensor.device != points.device:
-            raise InputError(
-                f"{name}: {part} on {tensor.device}, points on {points.device}: move them together"
-            )
-    if cloud.neighbors is not None and cloud.neighbors.shape[:2] != points.shape[:2]:
-        raise InputError(
-            f"{name}: got neighbors of shape {tuple(cloud.neighbors.shape)}, expected "
-            f"{tuple(points.shape[:2])} and their number"
-        )
-    if cloud.mask is not None and cloud.mask.dtype != torch.bool:
-        raise InputError(
-            f"{name}: got a mask of type {cloud.mask.dtype}, expected bool (True on real points)"
-        )
-    return cloud
+        if tensor.device != points.device:
+            places = f"{part} on {tensor.device}, points on {points.device}"
+            raise InputError(f"{name}: {places}: move them together")
+    known, expected = value.neighbors, tuple(points.shape[:2])
+    if known is not None and tuple(known.shape[:2]) != expected:
+        found = f"got neighbors of shape {tuple(known.shape)}"
+        raise InputError(f"{name}: {found}, expected {expected} and their number")
+    if value.mask is not None and value.mask.dtype != torch.bool:
+        found = f"got a mask of type {value.mask.dtype}"
+        raise InputError(f"{name}: {found}, expected bool (True on real points)")
+    return value
 
 
 def check_pair(source: Cloud, reference: Cloud, device: torch.device, wanted: tuple[str, ...]) -> None:
     """Raise when the clouds do not make a batch of pairs, lack a feature, or a pair cannot have an answer."""
     b, others = source.points.shape[0], reference.points.shape[0]
-    if b != others or b == 0:
-        raise InputError(f"got {b} source and {others} reference clouds, expected equally many, at least one")
+    found = f"got {b} source and {others} reference clouds"
+    require(b == others and b > 0, f"{found}, expected equally many, at least one")
     for name, cloud in (("source", source), ("reference", reference)):
-        if cloud.points.device != device:
-            raise InputError(f"{name}: points on {cloud.points.device}, model on {device}: move one of them")
+        where = cloud.points.device
+        require(where == device, f"{name}: points on {where}, model on {device}: move one of them")
         for feature in wanted:
-            if getattr(cloud, feature) is None:
-                raise InputError(
-                    f"{name}: the model was made for clouds with {feature}, and this one has none"
-                )
+            lacking = f"{name}: the model was made for clouds with {feature}, and this one has none"
+            require(getattr(cloud, feature) is not None, lacking)
         _check_values(name, cloud)
 
 
@@ -111,23 +105,20 @@ def _check_values(name: str, cloud: Cloud) -> None:
     b, n, _ = cloud.points.shape
     mask = cloud.mask if cloud.mask is not None else cloud.points.new_ones(b, n, dtype=torch.bool)
     counts = mask.sum(1)
-    if n == 0 or int(counts.min()) < MIN_POINTS:
-        fewest = 0 if n == 0 else int(counts.min())
-        raise InputError(f"{name}: got a cloud of {fewest} points, expected at least {MIN_POINTS}")
+    fewest = int(counts.min())
+    require(fewest >= MIN_POINTS, f"{name}: got a cloud of {fewest} points, expected at least {MIN_POINTS}")
     for part, values in (("points", cloud.points), ("normals", cloud.normals), ("colors", cloud.colors)):
         if values is not None and not values[mask].isfinite().all():
             bad = int((~values.isfinite()).any(-1).logical_and(mask).sum())
-            raise InputError(
-                f"{name}: {bad} of {int(counts.sum())} {part} are NaN or infinite; drop them first"
-            )
+            found = f"{bad} of {int(counts.sum())} {part} are NaN or infinite"
+            raise InputError(f"{name}: {found}; drop them first")
     low = cloud.points.masked_fill(~mask[..., None], torch.inf).amin(1)
     high = cloud.points.masked_fill(~mask[..., None], -torch.inf).amax(1)
     extent, farthest = (high - low).amax(-1), torch.maximum(low.abs(), high.abs()).amax(-1)
     if bool((extent <= 4 * torch.finfo(cloud.points.dtype).eps * farthest).any()):
-        raise InputError(
-            f"{name}: all points of a cloud are equal up to the rounding of {cloud.points.dtype} (extent "
-            f"{float(extent.min()):.1e} at coordinates up to {float(farthest.max()):.1e}), expected a shape"
-        )
+        size = f"extent {float(extent.min()):.1e} at coordinates up to {float(farthest.max()):.1e}"
+        equal = f"all points of a cloud are equal up to the rounding of {cloud.points.dtype} ({size})"
+        raise InputError(f"{name}: {equal}, expected a shape")
 
 
 def center_pair(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud, Cloud, Frame]:

@@ -24,8 +24,7 @@ from bitr.model.config import BITRConfig
 OUTPUT_DEGREES = ((0, 1), (1, 0), (1, 1))
 SOFT_ELU = 0.1
 SHARP_ELU = 1e-12
-LEAK = 0.2
-"""As in the authors' code, which the paper does not mention."""
+LEAK = 0.2  # as in the authors' code, which the paper does not mention
 
 
 class Block(nn.Module):

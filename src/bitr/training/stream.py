@@ -23,8 +23,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from bitr.data import AssemblyPair, data_root, dataset, info, is_name
 from bitr.data.own import listed_pairs, own_pairs
-from bitr.data.pair import Pairs, reseed
 from bitr.data.piece import Piece, with_features
+from bitr.data.poses import Pairs, reseed
 from bitr.data.registry import PLUS
 from bitr.data.transforms import apply_warp, both, deform, jitter, random_stretch, random_warp, thin
 from bitr.errors import InputError

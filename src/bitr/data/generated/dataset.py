@@ -1,4 +1,4 @@
-"""The data set ``shapes``: endless pairs of generated objects, broken, cut or cropped."""
+"""Endless generated data: pairs of objects, broken, cut or cropped (``shapes``), and puzzles of them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from bitr.data.generated.fracture import (
     Fracture,
     ShapeCache,
     cache_folder,
+    keep_whole,
     sample_worn,
-    surface_area,
-    unbroken,
 )
 from bitr.data.generated.kernel import random_direction
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import Points, Vector
+from bitr.data.poses import AssemblyPair, Items, Pairs, Points, PuzzleCase, Vector, inverse, random_pose
 from bitr.data.registry import DatasetInfo
-from bitr.data.storage import SPLITS, find_below
+from bitr.data.storage import check_split, find_below
 from bitr.data.transforms import (
     add_outliers,
     area_of,
@@ -32,32 +30,33 @@ from bitr.data.transforms import (
     jitter,
     move_randomly,
     sample_by_area,
+    share_by_area,
     split,
     take,
     to_unit_sphere,
 )
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.io import Geometry, read
+from bitr.settings import check_rules, from_mapping, read_toml
 
 KINDS = ("fracture", "cut", "crop")
 COUNTS = {"train": 100_000, "val": 1000, "test": 1000}
 """Number of pairs; for training the length of an epoch, another seed gives others of the same shapes."""
-HELD_OUT = 200
-"""Number of shapes in the splits that are not trained on."""
-TRIES = 20
-"""Pairs of planes to try for two crops that overlap, before one plane crops both."""
-FEWEST = 256
-"""Fewest points of a side where both share them by area."""
-DENSER = 1.5
-"""Oversampling factor of the even points from which uneven ones are chosen."""
-APART = (30.0, 110.0)
-"""Range of the angle between two views, in degrees."""
+HELD_OUT = 200  # number of shapes in the splits that are not trained on
+TRIES = 20  # pairs of planes to try for two crops that overlap, before one plane crops both
+FEWEST = 256  # fewest points of a side where both share them by area
+DENSER = 1.5  # oversampling factor of the even points from which uneven ones are chosen
+APART = (30.0, 110.0)  # range of the angle between two views, in degrees
 PIXEL, PER_PIXEL = 0.025, 6.0
 """Edge of a pixel of a range image over the radius of the shape, and points of the surface for each."""
 MESHES = "meshes"
 MESH_FILES = ("shapes/*.obj", "shapes/*.off", "shapes/*.ply", "shapes/*.stl")
-PER_MESH = 12
-"""Number of pairs of each mesh of ``shapes:meshes``."""
+PER_MESH = 12  # number of pairs of each mesh of ``shapes:meshes``
+
+MANY = "shapes:many"
+PUZZLES = ("cut", "fracture")
+"""Kinds of puzzles: the surface of a solid, cut by planes, and the solid, broken."""
+PUZZLE_SHARE = (0.35, 0.65)  # range of the share of a piece's points on the first side of a cut
 
 Sides = tuple[Geometry, Geometry]
 
@@ -109,63 +108,39 @@ class ShapesConfig:
 
     def __post_init__(self) -> None:
         low, high = self.pieces
-        rules = {
-            "points": self.points >= 1,
-            "mix": len(self.mix) == len(KINDS) and min(self.mix) >= 0 and sum(self.mix) > 0,
-            "pieces": 2 <= low <= high <= 8,
-            "share": 0 < self.share[0] <= self.share[1] < 1,
-            "keep": 0 < self.keep[0] <= self.keep[1] <= 1,
-            "overlap": 0 <= self.overlap <= 1,
-            "noise": self.noise >= self.least_noise,
-            "least_noise": self.least_noise >= 0,
-            "outliers": 0 <= self.outliers <= 1,
-            "unevenness": 0 <= self.unevenness <= 3,
-            "solids": self.solids >= 1,
-            "vessels": 0 <= self.vessels <= 1,
-            "erosion": 0 <= self.erosion <= 0.1,
-        }
-        for name, is_kept in rules.items():
-            if not is_kept:
-                raise InputError(f"ShapesConfig: {name} = {getattr(self, name)!r} is out of range")
+        check_rules(
+            self,
+            points=self.points >= 1,
+            mix=len(self.mix) == len(KINDS) and min(self.mix) >= 0 and sum(self.mix) > 0,
+            pieces=2 <= low <= high <= 8,
+            share=0 < self.share[0] <= self.share[1] < 1,
+            keep=0 < self.keep[0] <= self.keep[1] <= 1,
+            overlap=0 <= self.overlap <= 1,
+            noise=self.noise >= self.least_noise,
+            least_noise=self.least_noise >= 0,
+            outliers=0 <= self.outliers <= 1,
+            unevenness=0 <= self.unevenness <= 3,
+            solids=self.solids >= 1,
+            vessels=0 <= self.vessels <= 1,
+            erosion=0 <= self.erosion <= 0.1,
+        )
 
 
-BROKEN = ShapesConfig(points=2500, by_area=True, mix=(1.0, 0.0, 0.0))
-"""Fractures as pairwise benchmarks sample them; 1,000 points of a vessel are too few to see its wall."""
-MIXES = {
-    "fracture": (ShapesConfig(mix=(1.0, 0.0, 0.0)), "broken"),
-    "cut": (ShapesConfig(mix=(0.0, 1.0, 0.0)), "cut in two by a plane"),
-    "crop": (ShapesConfig(mix=(0.0, 0.0, 1.0)), "cropped twice, so that the crops overlap"),
-    "apart": (ShapesConfig(mix=(0.5, 0.5, 0.0)), "broken or cut: pieces that do not overlap"),
-    "outliers": (ShapesConfig(mix=(0.0, 1.0, 0.0), outliers=0.03), "cut in two by a plane, with outliers"),
-    "noisy": (
-        ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.01, least_noise=0.01),
-        "cropped twice, so that the crops overlap, with noise of 1% of the radius",
-    ),
-    "scan": (ShapesConfig(points=2500, mix=(0.0, 0.0, 1.0), is_seen=True), "seen from two sides by scanners"),
-    "vessel": (replace(BROKEN, vessels=1.0), "thin-walled vessels, broken"),
-    "eroded": (
-        replace(BROKEN, vessels=0.5, erosion=0.02, least_noise=0.005),
-        "solids and vessels, broken, with worn edges of 2% and noise of 0.5% of the radius",
-    ),
-    "chip": (
-        replace(BROKEN, vessels=0.5, is_chipped=True),
-        "solids and vessels, each with a chip of less than a tenth of the surface",
-    ),
-}
-"""Options of the data set: settings, and a description."""
+def _read_mixes() -> dict[str, tuple[ShapesConfig, str]]:
+    table = read_toml(Path(__file__).with_name("shapes.toml"))
+    words = {name: entry.pop("words") for name, entry in table.items()}
+    return {name: (from_mapping(ShapesConfig, table[name], name), words[name]) for name in table}
+
+
+MIXES = _read_mixes()  # options of the data set: settings, and a description
 
 
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
-    """Pairs of generated shapes; consecutive pairs are of different shapes.
-
-    Shapes are stored below ``root`` if it has a folder ``generated``, else among the user's cached files.
-    """
-    if split not in SPLITS:
-        raise InputError(f"shapes: no split {split!r}, expected one of {', '.join(SPLITS)}")
+    """Open pairs of generated shapes, which are stored; neighbours are of different shapes."""
+    check_split("shapes", split)
     config = config or ShapesConfig()
     solids = ShapeCache(cache_folder(root), config.pieces, is_chipped=config.is_chipped)
-    caches = solids, replace(solids, is_vessel=True)
-    make = partial(_make, caches, config, split)
+    make = partial(_make, (solids, replace(solids, is_vessel=True)), config, split)
     return Pairs("shapes", split, seed, make, range(COUNTS[split]))
 
 
@@ -175,11 +150,7 @@ def num_solids(split: str, config: ShapesConfig) -> int:
 
 
 def _make(
-    caches: tuple[ShapeCache, ShapeCache],
-    config: ShapesConfig,
-    split: str,
-    i: int,
-    rng: np.random.Generator,
+    caches: tuple[ShapeCache, ShapeCache], config: ShapesConfig, split: str, i: int, rng: np.random.Generator
 ) -> AssemblyPair:
     number = i % num_solids(split, config)
     # evenly spread: shape k is a vessel where k times the share passes a whole number
@@ -194,7 +165,7 @@ def _make(
 def draw(
     given: Fracture, config: ShapesConfig, id: str, rng: np.random.Generator, kind: str | None = None
 ) -> AssemblyPair:
-    """A random pair, each side moved on its own; its kind is the last word of its id."""
+    """Draw a random pair, each side moved on its own; its kind is the last word of its id."""
     if kind is None:
         kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
     source, reference = (_add_faults(side, config, rng) for side in DRAW[kind](given, config, rng))
@@ -203,29 +174,26 @@ def draw(
 
 def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """Two pieces that fit, or groups of pieces that stayed together: either may be the source."""
-    a, b = rng.permutation(given.fits[int(rng.integers(len(given.fits)))])
-    counts = np.full(2, config.points)
+    nodes = [int(node) for node in rng.permutation(given.fits[int(rng.integers(len(given.fits)))])]
+    counts = [config.points] * 2
     if config.by_area:
-        areas = np.array([surface_area(given.surface(int(node))) for node in (a, b)])
-        counts = np.maximum(np.rint(2 * config.points * areas / areas.sum()), FEWEST).astype(int)
-    first, second = (
-        _sample_piece(given, int(node), int(n), config, rng) for node, n in zip((a, b), counts, strict=True)
-    )
-    return first, second
-
-
-def _sample_piece(
-    given: Fracture, node: int, n: int, config: ShapesConfig, rng: np.random.Generator
-) -> Geometry:
-    if config.erosion == 0:
-        return _sample(given.surface(node), n, config, rng)
-    return _thin_unevenly(sample_worn(given, node, int(DENSER * n) + 1, config.erosion, rng), n, config, rng)
+        counts = share_by_area([area_of(given.surface(node)) for node in nodes], 2 * config.points, FEWEST)
+    pieces = []
+    for node, n in zip(nodes, counts, strict=True):
+        dense = int(DENSER * n) + 1
+        if config.erosion == 0:
+            even = sample_by_area(given.surface(node), dense, rng)
+        else:
+            even = sample_worn(given, node, dense, config.erosion, rng)
+        pieces.append(_thin_unevenly(even, n, config, rng))
+    return pieces[0], pieces[1]
 
 
 def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """The surface of the whole, cut in two by a plane: open shells that have nothing in common."""
-    cloud = _sample(given.surface(WHOLE), 2 * config.points, config, rng)
-    return split(cloud, rng.uniform(*config.share), rng)
+    n = 2 * config.points
+    even = sample_by_area(given.surface(WHOLE), int(DENSER * n) + 1, rng)
+    return split(_thin_unevenly(even, n, config, rng), rng.uniform(*config.share), rng)
 
 
 def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
@@ -233,13 +201,11 @@ def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) 
     if config.is_seen:
         return _two_views(given.surface(WHOLE), config, rng)
     keep = rng.uniform(*config.keep, 2)
-    counts = np.rint(config.points / keep).astype(int)
-    even = sample_by_area(given.surface(WHOLE), int(DENSER * counts.sum()) + 2, rng)
+    counts = np.rint(config.points / keep).astype(int).tolist()
+    even = sample_by_area(given.surface(WHOLE), int(DENSER * sum(counts)) + 2, rng)
     # all points are drawn independently: one part for each side
     rows = np.split(np.arange(len(even.points)), [int(DENSER * counts[0]) + 1])
-    samples = [
-        _thin_unevenly(take(even, own), int(n), config, rng) for own, n in zip(rows, counts, strict=True)
-    ]
+    samples = [_thin_unevenly(take(even, own), n, config, rng) for own, n in zip(rows, counts, strict=True)]
     directions = _overlapping_directions(samples[0].points, keep, config.overlap, rng)
     first, second = (
         take(sample, np.argsort(sample.points @ direction, kind="stable")[: config.points])
@@ -302,10 +268,6 @@ def _overlapping_directions(
     return one, one
 
 
-def _sample(surface: Geometry, n: int, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
-    return _thin_unevenly(sample_by_area(surface, int(DENSER * n) + 1, rng), n, config, rng)
-
-
 def _thin_unevenly(even: Geometry, n: int, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
     """Choose n points, the denser the farther they lie in a random direction."""
     along = even.points @ random_direction(rng)
@@ -332,16 +294,12 @@ def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.rand
 
 def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
     files = find_below(root, *MESH_FILES)
-    meshes = tuple((path.stem, unbroken(to_unit_sphere(read(path)))) for path in files)
+    meshes = tuple((path.stem, keep_whole(to_unit_sphere(read(path)))) for path in files)
     return Pairs("shapes:meshes", split, seed, partial(_make_of_mesh, meshes), range(PER_MESH * len(meshes)))
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
-    """``shapes:crop`` has pairs of one kind alone, ``shapes:apart`` those that do not overlap,
-    ``shapes:outliers`` cuts with outliers, ``shapes:noisy`` noisy crops, ``shapes:scan`` range scans from two
-    sides, ``shapes:vessel`` broken thin-walled
-    vessels, ``shapes:eroded`` worn fractures, ``shapes:chip`` chips; ``shapes:meshes`` cuts and crops the
-    user's own meshes."""
+    """A mix of ``shapes.toml``, or ``shapes:meshes``, which cuts and crops the user's own meshes."""
     if option == MESHES:
         return replace(
             base,
@@ -354,9 +312,8 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
             open=_open_meshes,
         )
     if option == "many":
-        raise InputError("shapes:many: has puzzles, not pairs; open it by bitr.data.generated.puzzles(split)")
-    if option not in MIXES:
-        raise InputError(f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
+        raise InputError(f"{MANY}: has puzzles, not pairs; open it by bitr.data.generated.puzzles(split)")
+    require(option in MIXES, f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
     config, words = MIXES[option]
     opened = partial(shapes, config=config)
     return replace(base, name=f"shapes:{option}", title=f"generated objects, {words}", open=opened)
@@ -364,3 +321,86 @@ def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
 
 OPEN = {"shapes": shapes}
 VARIANTS = {"shapes": _variant}
+
+
+# puzzles of many pieces, with foreign and missing ones
+
+
+@dataclass(frozen=True)
+class ManyConfig:
+    """Settings of a puzzle; lengths are in a unit in which every shape fits a ball of radius 1."""
+
+    kind: str | None = None
+    """``cut``: the surface of a solid, cut by planes; ``fracture``: the solid, broken; None: in turns."""
+    pieces: tuple[int, int] = (3, 10)  # fewest and most pieces of the object
+    foreign: int | None = None  # pieces of another object that was cut alike; None: one in every third puzzle
+    missing: int | None = None
+    """Pieces that are taken away; None: one in every third puzzle of four pieces or more."""
+    points: int = 1000  # mean number of points of a piece
+    noise: float = 0.0025  # standard deviation of each coordinate
+
+    def __post_init__(self) -> None:
+        low, high = self.pieces
+        check_rules(
+            self,
+            kind=self.kind is None or self.kind in PUZZLES,
+            pieces=2 <= low <= high <= 10,
+            foreign=self.foreign is None or 0 <= self.foreign <= 2,
+            missing=self.missing is None or 0 <= self.missing <= low - 2,
+            points=self.points >= 50,
+            noise=self.noise >= 0,
+        )
+
+
+def puzzles(
+    split: str = "test", root: Path | None = None, seed: int = 0, config: ManyConfig | None = None
+) -> Items[PuzzleCase]:
+    """Open puzzles of the objects of a split; no object is in two splits, and neighbours differ in theirs."""
+    check_split(MANY, split)
+    make = partial(_make_puzzle, config or ManyConfig(), cache_folder(root), split)
+    return Items(MANY, split, seed, make, range(COUNTS[split]))
+
+
+def _make_puzzle(config: ManyConfig, folder: Path, name: str, i: int, rng: np.random.Generator) -> PuzzleCase:
+    solids = num_solids(name, ShapesConfig())
+    kind = config.kind or PUZZLES[i % len(PUZZLES)]
+    count = int(rng.integers(config.pieces[0], config.pieces[1] + 1))
+    missing, foreign = config.missing, config.foreign
+    if missing is None:
+        missing = int(count >= 4 and rng.random() < 1 / 3)
+    if foreign is None:
+        foreign = int(rng.random() < 1 / 3)
+
+    def pieces_of(number: int) -> list[Geometry]:
+        """The pieces of an object, in place."""
+        seed = FIRST[name] + number % solids
+        if kind == "fracture":
+            broken = ShapeCache(folder, (count, count)).get(seed)
+            return [sample_by_area(broken.surface(node), config.points, rng) for node in broken.pieces]
+        whole = ShapeCache(folder, ShapesConfig().pieces).get(seed).surface(WHOLE)
+        cloud = sample_by_area(whole, count * config.points, rng)
+        return cut_by_planes(replace(cloud, normals=None), count, rng)
+
+    own = pieces_of(i)
+    listed = [(own[int(k)], 0) for k in rng.permutation(len(own))[: len(own) - missing]]
+    if foreign:
+        other = pieces_of(i + HELD_OUT // 2)
+        listed += [(other[int(k)], 1) for k in rng.permutation(len(other))[:foreign]]
+    listed = [listed[int(k)] for k in rng.permutation(len(listed))]
+    motions = [random_pose(rng, 1.0) for _ in listed]
+    pieces = [
+        replace(jitter(piece, config.noise, rng).moved(motion), name=f"piece-{k}")
+        for k, ((piece, _), motion) in enumerate(zip(listed, motions, strict=True))
+    ]
+    places = np.stack([inverse(motion) for motion in motions])
+    numbers = tuple(number for _, number in listed)
+    return PuzzleCase(tuple(pieces), places, numbers, f"{name}/{i}/{kind}-{len(listed)}")
+
+
+def cut_by_planes(cloud: Geometry, count: int, rng: np.random.Generator) -> list[Geometry]:
+    """Cut a cloud into ``count`` pieces, always through the piece with the most points."""
+    pieces = [take(cloud, np.arange(len(cloud.points)))]
+    while len(pieces) < count:
+        largest = max(range(len(pieces)), key=lambda k: len(pieces[k].points))
+        pieces[largest : largest + 1] = split(pieces[largest], rng.uniform(*PUZZLE_SHARE), rng)
+    return pieces

@@ -1,13 +1,10 @@
-"""Solids broken into pieces that fit: cut after cut, always through the largest piece.
-
-Breaking a solid takes a hundred times as long as sampling it, so broken solids are made once and stored.
-"""
+"""Solids broken into pieces that fit, cut after cut; each is made once and stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 
 import numpy as np
@@ -17,66 +14,49 @@ from scipy.spatial import cKDTree
 from bitr.data.generated.kernel import Fractal, Solid, frame_about, solid, two_triangles, vertices_of
 from bitr.data.generated.solids import random_solid
 from bitr.data.generated.vessels import thin_vessel
+from bitr.data.poses import Points
 from bitr.data.storage import cache_home, load_or_make, recipe_key
-from bitr.errors import InputError
+from bitr.data.transforms import area_of, sample_by_area, share_by_area
+from bitr.errors import require
 from bitr.io import Geometry, area_vectors, join, sample_surface
 
 RECIPE, MADE_WITH = "46a660f3549e", "3.5.4"
 """Version of the way from a seed to a broken solid, and of manifold3d, in the names of folders of them.
 Change it whenever a seed gives another solid; a test compares some."""
-VESSELS = "1"
-"""Version of the way from a seed to a broken vessel or a chip; change it as RECIPE."""
+VESSELS = "1"  # version of the way from a seed to a broken vessel or a chip; change it as RECIPE
 FIRST = {"train": 0, "val": 10**9, "test": 2 * 10**9}
 """Seed of each split's first solid: the ranges have no seed in common."""
-OUTSIDE = -1
-"""Stands in place of a cut for the surface of the solid before it broke."""
-WHOLE = 0
-"""The node that is the whole solid."""
+OUTSIDE = -1  # stands in place of a cut for the surface of the solid before it broke
+WHOLE = 0  # the node that is the whole solid
 
-TRIES = 12
-"""Cuts to try through a piece before it is left as it is."""
-SHARE = (0.2, 0.8)
-"""Least and greatest share of its volume on either side of a cut."""
-CHIP = (0.005, 0.1)
-"""Least and greatest share of a chip in the surface of both pieces."""
-TOUCHING = 0.25
-"""Two nodes fit if they touch along this share of the smaller one's broken surface."""
-SAMPLES = 400
-"""Points that tell which pieces touch along a cut."""
+TRIES = 12  # cuts to try through a piece before it is left as it is
+SHARE = (0.2, 0.8)  # least and greatest share of its volume on either side of a cut
+CHIP = (0.005, 0.1)  # least and greatest share of a chip in the surface of both pieces
+TOUCHING = 0.25  # two nodes fit if they touch along this share of the smaller one's broken surface
+SAMPLES = 400  # points that tell which pieces touch along a cut
 
 
 @dataclass(frozen=True)
 class Relief:
     """Looks of a cutting surface."""
 
-    planar: float
-    """Share of cuts that are planes."""
-    spacing: float
-    """Distance of the corners of a surface that is none, where the whole solid has size 1."""
-    roughness: tuple[float, float]
-    """Range of the roughness of its fractal relief: 0 smooth, 1 jagged."""
-    steep: tuple[float, float]
-    """Range of its greatest slope."""
+    planar: float  # share of cuts that are planes
+    spacing: float  # distance of the corners of a surface that is none, where the whole solid has size 1
+    roughness: tuple[float, float]  # range of the roughness of its fractal relief: 0 smooth, 1 jagged
+    steep: tuple[float, float]  # range of its greatest slope
 
 
-SMOOTH = Relief(0.2, 0.06, (0.3, 1.0), (0.15, 0.9))
-"""Cuts through solids."""
-ROUGH = Relief(0.05, 0.04, (0.8, 1.3), (0.8, 1.8))
-"""Cuts through vessels, and those that take a chip off."""
-DEEP = 9.0
-"""Depth of a cutter below its surface, in radii of the solid: farther than anything to be cut."""
-WIDE = 1.35
-"""Half the width of its surface, in radii of the solid: with a margin."""
+SMOOTH = Relief(0.2, 0.06, (0.3, 1.0), (0.15, 0.9))  # cuts through solids
+ROUGH = Relief(0.05, 0.04, (0.8, 1.3), (0.8, 1.8))  # cuts through vessels, and those that take a chip off
+DEEP = 9.0  # depth of a cutter below its surface, in radii of the solid: farther than anything to be cut
+WIDE = 1.35  # half the width of its surface, in radii of the solid: with a margin
 
 WEAR_LENGTH, LEAST_WEAR, MOST_WEAR = 0.5, 0.3, 2.0
 """Wave length of the changes of wear, where the whole has size 1, and extremes in multiples of the mean."""
-FILLET = 2**0.5 - 1
-"""Depth of a fillet in the middle of a right angle, in radii: √2 − 1."""
-LOST = 0.25
-"""Mean depth by which a worn break is lower than a fresh one, in widths of the wear at its edge."""
+FILLET = 2**0.5 - 1  # depth of a fillet in the middle of a right angle, in radii: √2 − 1
+LOST = 0.25  # mean depth by which a worn break is lower than a fresh one, in widths of the wear at its edge
 
-Height = Callable[[np.ndarray], np.ndarray]
-"""(n, 2) places in the plane → (n,) heights."""
+Height = Callable[[np.ndarray], np.ndarray]  # (n, 2) places in the plane → (n,) heights
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +89,8 @@ class Fracture:
     def cuts_within(self, node: int) -> list[int]:
         """The cuts through a node."""
         cuts = [int(c) for c in np.flatnonzero(self.broke == node)]
-        return [
-            c for cut in cuts for c in (cut, *self.cuts_within(2 * cut + 1), *self.cuts_within(2 * cut + 2))
-        ]
+        inner = [c for cut in cuts for side in (2 * cut + 1, 2 * cut + 2) for c in self.cuts_within(side)]
+        return cuts + inner
 
     def bounding(self, node: int) -> Bool[np.ndarray, " f"]:
         """Mask of the faces that bound a node: those of its pieces, except for the cuts within it."""
@@ -127,10 +106,10 @@ class Fracture:
         return Geometry(self.points.astype(np.float64), faces=self.faces[chosen].astype(np.int64))
 
 
-def unbroken(mesh: Geometry) -> Fracture:
+def keep_whole(mesh: Geometry) -> Fracture:
     """A mesh as it is, solid or not: the whole is its only node."""
-    if mesh.faces is None:
-        raise InputError(f"{mesh.name}: is a cloud of points, expected a mesh")
+    require(mesh.faces is not None, f"{mesh.name}: is a cloud of points, expected a mesh")
+    assert mesh.faces is not None
     faces = mesh.faces.astype(np.int32)
     piece, cut = np.zeros(len(faces), np.int16), np.full(len(faces), OUTSIDE, np.int16)
     none = np.zeros(0, np.int16), np.zeros((0, 2), np.int16)
@@ -182,24 +161,19 @@ def cache_folder(root: Path | None) -> Path:
 
 
 def broken_solid(
-    seed: int,
-    pieces: tuple[int, int],
-    attempt: int = 0,
-    *,
-    is_vessel: bool = False,
-    is_chipped: bool = False,
+    seed: int, pieces: tuple[int, int], *, is_vessel: bool = False, is_chipped: bool = False
 ) -> Fracture:
-    """A random solid or thin-walled vessel, broken at random; of a chipped one a chip is broken off."""
-    rng = np.random.default_rng([seed, attempt])
-    whole = thin_vessel(rng) if is_vessel else random_solid(rng)[1]
-    if is_chipped:
-        found = break_solid(whole, 2, rng, is_rough=True, is_chipped=True)
-    else:
-        found = break_at_random(whole, pieces, rng, is_rough=is_vessel)
-    # one in hundreds cannot be broken into enough pieces, and is passed over
-    if len(found.pieces) >= (2 if is_chipped else pieces[0]):
-        return found
-    return broken_solid(seed, pieces, attempt + 1, is_vessel=is_vessel, is_chipped=is_chipped)
+    """Break a random solid or thin-walled vessel at random; of a chipped one a chip is broken off."""
+    for attempt in count():  # one in hundreds cannot be broken into enough pieces, and is passed over
+        rng = np.random.default_rng([seed, attempt])
+        whole = thin_vessel(rng) if is_vessel else random_solid(rng)[1]
+        if is_chipped:
+            found = break_solid(whole, 2, rng, is_rough=True, is_chipped=True)
+        else:
+            found = break_at_random(whole, pieces, rng, is_rough=is_vessel)
+        if len(found.pieces) >= (2 if is_chipped else pieces[0]):
+            break
+    return found
 
 
 def break_at_random(
@@ -212,11 +186,7 @@ def break_at_random(
 
 
 def break_solid(
-    whole: Solid,
-    pieces: int,
-    rng: np.random.Generator,
-    is_rough: bool = False,
-    is_chipped: bool = False,
+    whole: Solid, pieces: int, rng: np.random.Generator, is_rough: bool = False, is_chipped: bool = False
 ) -> Fracture:
     """Break a solid into that many connected pieces, or fewer if no cut leaves both sides connected."""
     parts: dict[int, Solid] = {0: whole}
@@ -224,7 +194,7 @@ def break_solid(
     broke: list[int] = []
     while len(parts) < pieces:
         node = max(parts, key=lambda key: parts[key].volume())
-        halves = (_chip if is_chipped else _halve)(parts[node], rng, is_rough)
+        halves = _divide(parts[node], rng, is_rough, is_chipped)
         if halves is None:
             break
         cutters[halves[0]] = len(broke)
@@ -234,24 +204,22 @@ def break_solid(
     return _find_fits(_gather(parts, cutters, broke))
 
 
-def _halve(given: Solid, rng: np.random.Generator, is_rough: bool) -> tuple[int, Solid, Solid] | None:
-    """The cutter's number and the solid's two sides, both connected and neither too small."""
-    for _ in range(TRIES):
-        cutter = random_cutter(given, rng, rng.uniform(*SHARE), is_rough)
-        below, above = given.split(cutter)
-        share = below.volume() / given.volume()
-        if SHARE[0] <= share <= SHARE[1] and len(below.decompose()) == len(above.decompose()) == 1:
-            return cutter.original_id(), below, above
-    return None
+def _divide(
+    given: Solid, rng: np.random.Generator, is_rough: bool, is_chipped: bool
+) -> tuple[int, Solid, Solid] | None:
+    """The cutter's number and the solid's two sides, both connected and neither too small.
 
-
-def _chip(given: Solid, rng: np.random.Generator, is_rough: bool) -> tuple[int, Solid, Solid] | None:
-    """The same with a chip below the cut: less than a tenth of the surface, and connected."""
+    Below the cut is a share of the volume or, of a chipped solid, a chip with a share of the surface.
+    """
+    low, high = CHIP if is_chipped else SHARE
     for _ in range(TRIES):
-        cutter = random_cutter(given, rng, rng.uniform(*CHIP), is_rough)
+        cutter = random_cutter(given, rng, rng.uniform(low, high), is_rough)
         below, above = given.split(cutter)
-        share = below.surface_area() / (below.surface_area() + above.surface_area())
-        if CHIP[0] <= share < CHIP[1] and len(below.decompose()) == len(above.decompose()) == 1:
+        if is_chipped:
+            share = below.surface_area() / (below.surface_area() + above.surface_area())
+        else:
+            share = below.volume() / given.volume()
+        if low <= share <= high and len(below.decompose()) == len(above.decompose()) == 1:
             return cutter.original_id(), below, above
     return None
 
@@ -269,14 +237,9 @@ def _gather(parts: dict[int, Solid], cutters: dict[int, int], broke: list[int]) 
         points.append(mesh.vert_properties[:, :3].astype(np.float32))
         faces.append(mesh.tri_verts.astype(np.int32) + start)
         start += len(points[-1])
-    return Fracture(
-        np.concatenate(points),
-        np.concatenate(faces),
-        np.concatenate(piece),
-        np.concatenate(cut),
-        np.array(broke, dtype=np.int16),
-        np.zeros((0, 2), dtype=np.int16),
-    )
+    vertices, corners, of_piece, of_cut = (np.concatenate(each) for each in (points, faces, piece, cut))
+    none = np.zeros((0, 2), dtype=np.int16)
+    return Fracture(vertices, corners, of_piece, of_cut, np.array(broke, dtype=np.int16), none)
 
 
 def _find_fits(found: Fracture) -> Fracture:
@@ -311,57 +274,43 @@ def _sample_side(
 ) -> tuple[Float64[np.ndarray, "n 3"], Int64[np.ndarray, " n"], float]:
     """Points of one side of a cut, even by area, the piece of each, and the whole area."""
     surfaces = {piece: found.surface(piece, cut) for piece in found.pieces_of(node)}
-    areas = {piece: surface_area(surface) for piece, surface in surfaces.items()}
+    areas = {piece: area_of(surface) for piece, surface in surfaces.items()}
     total = sum(areas.values())
     counts = {piece: round(SAMPLES * area / total) for piece, area in areas.items()}
     points = [sample_surface(surfaces[p], n, seed=0).points for p, n in counts.items() if n]
     return np.concatenate(points), np.repeat(list(counts), list(counts.values())), total
 
 
-def surface_area(surface: Geometry) -> float:
-    """Total area, up to one factor for all surfaces of a fracture."""
-    assert surface.faces is not None
-    return float(np.linalg.norm(area_vectors(surface.points, surface.faces), axis=1).sum() / 2)
-
-
 # wear: edges of the break rounded off, and a little of it lost
 
 
-@dataclass(frozen=True, eq=False)
-class Crease:
-    """Points along the edge between a break and the old surface of a node."""
+def find_crease(found: Fracture, node: int, spacing: float) -> tuple[Points, Points]:
+    """Find points along the edge between a break and the old surface of a node, one for each ``spacing``.
 
-    points: Float64[np.ndarray, "n 3"]
-    outward: Float64[np.ndarray, "n 3"]
-    """Unit vectors out of the material, halfway between the normals of both sides."""
-
-    @classmethod
-    def of(cls, found: Fracture, node: int, spacing: float) -> Crease:
-        """The crease of a node, at least one point for each ``spacing``; empty if there is none."""
-        bounding = found.bounding(node)
-        faces, is_broken = found.faces[bounding].astype(np.int64), found.cut[bounding] != OUTSIDE
-        points = found.points.astype(np.float64)
-        normals = area_vectors(points, faces)
-        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-        # a node may be of several pieces, each with corners of its own in the same places
-        same = np.unique(found.points, axis=0, return_inverse=True)[1].reshape(-1)
-        ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
-        of_face = np.tile(np.arange(len(faces)), 3)
-        names = np.sort(same[ends], axis=1)
-        edges, first, edge = np.unique(names, axis=0, return_index=True, return_inverse=True)
-        edge = edge.reshape(-1)
-        broken, old = (
-            np.bincount(edge[each[of_face]], minlength=len(edges)) for each in (is_broken, ~is_broken)
-        )
-        outward = np.zeros((len(edges), 3))
-        np.add.at(outward, edge, normals[of_face])
-        on = (broken > 0) & (old > 0) & (np.linalg.norm(outward, axis=1) > 1e-6)
-        a, b = (points[ends[first[on], i]] for i in range(2))
-        count = np.maximum(np.ceil(np.linalg.norm(b - a, axis=1) / spacing), 1).astype(int)
-        rows = np.repeat(np.arange(len(a)), count)
-        at = (np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[rows]
-        direction = outward[on] / np.linalg.norm(outward[on], axis=1, keepdims=True)
-        return cls(a[rows] + at[:, None] * (b - a)[rows], direction[rows])
+    With them come unit vectors out of the material, halfway between the normals of both sides.
+    """
+    bounding = found.bounding(node)
+    faces, is_broken = found.faces[bounding].astype(np.int64), found.cut[bounding] != OUTSIDE
+    points = found.points.astype(np.float64)
+    normals = area_vectors(points, faces)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    # a node may be of several pieces, each with corners of its own in the same places
+    same = np.unique(found.points, axis=0, return_inverse=True)[1].reshape(-1)
+    ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    of_face = np.tile(np.arange(len(faces)), 3)
+    names = np.sort(same[ends], axis=1)
+    edges, first, edge = np.unique(names, axis=0, return_index=True, return_inverse=True)
+    edge = edge.reshape(-1)
+    broken, old = (np.bincount(edge[each[of_face]], minlength=len(edges)) for each in (is_broken, ~is_broken))
+    outward = np.zeros((len(edges), 3))
+    np.add.at(outward, edge, normals[of_face])
+    on = (broken > 0) & (old > 0) & (np.linalg.norm(outward, axis=1) > 1e-6)
+    a, b = (points[ends[first[on], i]] for i in range(2))
+    number = np.maximum(np.ceil(np.linalg.norm(b - a, axis=1) / spacing), 1).astype(int)
+    rows = np.repeat(np.arange(len(a)), number)
+    at = (np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number) + 0.5) / number[rows]
+    direction = outward[on] / np.linalg.norm(outward[on], axis=1, keepdims=True)
+    return a[rows] + at[:, None] * (b - a)[rows], direction[rows]
 
 
 def sample_worn(found: Fracture, node: int, n: int, width: float, rng: np.random.Generator) -> Geometry:
@@ -372,22 +321,19 @@ def sample_worn(found: Fracture, node: int, n: int, width: float, rng: np.random
     own, so that they leave a groove and a gap between them.
     """
     parts = [found.surface(node, is_broken=is_broken) for is_broken in (False, True)]
-    area = np.array([surface_area(part) for part in parts])
-    counts = np.rint(n * area / area.sum()).astype(int)
-    clouds = [
-        sample_surface(p, int(c), int(rng.integers(2**62))) for p, c in zip(parts, counts, strict=True) if c
-    ]
+    counts = share_by_area([area_of(part) for part in parts], n, 0)
+    clouds = [sample_by_area(part, n, rng) for part, n in zip(parts, counts, strict=True) if n]
     cloud = join(clouds, "piece")
     assert cloud.normals is not None
     points, normals = cloud.points, cloud.normals
     wear = [_random_wear(rng) for _ in range(2)]
     is_broken = np.arange(len(points)) >= counts[0]
     points = points - (is_broken * LOST * width * wear[0](points))[:, None] * normals
-    crease = Crease.of(found, node, LEAST_WEAR * width / 4)
-    if not len(crease.points):
+    crease, directions = find_crease(found, node, LEAST_WEAR * width / 4)
+    if not len(crease):
         return replace(cloud, points=points)
-    far, nearest = cKDTree(crease.points).query(cloud.points)
-    outward, radius = crease.outward[nearest], width * wear[1](crease.points[nearest])[:, None]
+    far, nearest = cKDTree(crease).query(cloud.points)
+    outward, radius = directions[nearest], width * wear[1](crease[nearest])[:, None]
     within = np.maximum(1 - far[:, None] / radius, 0.0)
     points = points - FILLET * radius * within**2 * outward
     normals = normals + within * outward  # halfway to the middle of the fillet, at the crease
@@ -405,10 +351,7 @@ def _random_wear(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]
 
 
 def random_cutter(given: Solid, rng: np.random.Generator, share: float, is_rough: bool = False) -> Solid:
-    """A solid whose upper side passes through ``given`` with about ``share`` of its corners below.
-
-    Its upper side is a plane, or a bowed sheet with fractal relief: a height over a plane, no overhang.
-    """
+    """A solid whose upper side, a plane or a rough sheet, has ``share`` of the corners below it."""
     relief = ROUGH if is_rough else SMOOTH
     points = vertices_of(given)
     # across the line between two corners: long things break across, not along
@@ -435,9 +378,7 @@ def _random_relief(rng: np.random.Generator, radius: float, relief: Relief) -> H
     """A sheet bowed by a random quadratic form and, more or less, rough like broken clay or stone."""
     bow = rng.normal(size=(2, 2)) * rng.uniform(0, 0.35) / radius
     longest = radius * rng.uniform(0.6, 1.6)
-    octaves = max(
-        1, int(np.log2(longest / (3 * relief.spacing))) + 1
-    )  # the shortest wave spans three corners
+    octaves = max(1, int(np.log2(longest / (3 * relief.spacing))) + 1)  # the shortest spans three corners
     rough = Fractal.random(rng, 2, 1, longest, octaves, rng.uniform(*relief.roughness))
     steep = rng.uniform(*relief.steep)
     rough = rough.times(steep / rough.slope(rng.uniform(-radius, radius, (500, 2))))

@@ -1,8 +1,4 @@
-"""Solids from arrays, by manifold3d, which does the exact geometry: unions, differences, level sets.
-
-Here are the tools that the families of solids share: closed surfaces, rings along a curve, implicit surfaces,
-fractal fields and random directions.
-"""
+"""Tools of all families of solids: closed surfaces, rings, level sets, fractal fields; by manifold3d."""
 
 from __future__ import annotations
 
@@ -20,19 +16,14 @@ from bitr.errors import InputError
 
 Solid = Any
 """A ``manifold3d.Manifold``, closed and without boundary; a + b is the union, a - b the difference."""
-Field = Callable[[np.ndarray], np.ndarray]
-"""(n, 3) points → (n,) signed distances, positive inside."""
+Field = Callable[[np.ndarray], np.ndarray]  # (n, 3) points → (n,) signed distances, positive inside
 Faces = Int64[np.ndarray, "f 3"]
 Grid = Int64[np.ndarray, "_ _"]
-Section = Float64[np.ndarray, "s 2"]
-"""A closed curve in the plane."""
+Section = Float64[np.ndarray, "s 2"]  # a closed curve in the plane
 
-CELL = 0.11
-"""Cell of the grid on which fields are evaluated, and length of the edges of the faces."""
-REACH = 1.45
-"""Half the width of the grid; fields must be outside, below 0, at its border."""
-WAVES = 7
-"""Plane waves in an octave of a fractal field: enough that no direction stands out."""
+CELL = 0.11  # cell of the grid on which fields are evaluated, and length of the edges of the faces
+REACH = 1.45  # half the width of the grid; fields must be outside, below 0, at its border
+WAVES = 7  # plane waves in an octave of a fractal field: enough that no direction stands out
 
 
 def kernel() -> Any:
@@ -56,10 +47,7 @@ def solid(vertices: Points, faces: Faces) -> Solid:
 
 
 def solid_of_mesh(vertices: Points, faces: Faces, least: float) -> Solid | None:
-    """The solid inside a mesh of any origin: its overlapping shells united, its loose bits dropped.
-
-    None if its faces bound no solid, or if less than a share ``least`` of the volume is connected.
-    """
+    """The solid of a mesh, its shells united, if a share ``least`` of its volume is connected; else None."""
     for oriented in (faces, faces[:, ::-1]):
         try:
             whole = union(solid(vertices, oriented).decompose())
@@ -117,10 +105,7 @@ def frame_about(axis: Vector, rng: np.random.Generator) -> Float64[np.ndarray, "
 
 
 def from_rings(rings: Float64[np.ndarray, "m s 3"]) -> Solid:
-    """The solid through m rings of s points, closed at both ends.
-
-    The points of a ring turn counter-clockwise, seen from the next ring.
-    """
+    """The solid through m rings, closed at both ends; rings turn counter-clockwise, seen from the next."""
     m, s, _ = rings.shape
     at = np.arange(m * s).reshape(m, s)
     following = np.roll(at, -1, axis=1)

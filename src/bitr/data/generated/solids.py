@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from bitr.data.generated.kernel import (
     Field,
@@ -25,29 +22,19 @@ from bitr.data.generated.kernel import (
     vertices_of,
     with_vertices,
 )
+from bitr.data.generated.vessels import vessel
 from bitr.data.poses import Points, Vector
-from bitr.settings import from_mapping, read_toml
 
-EDGE = 0.1
-"""Longest edge of a face, before the detail is added, where the largest radius is 1."""
-STRETCH = 0.55
-"""Largest stretch or squeeze by detail: below 1 it cannot fold a surface over."""
-AROUND, LEVELS = 48, 26
-"""Corners around a vessel, and rings from its foot to its rim."""
-STEPS = 60
-"""Rings along a sweep."""
-BALL_SEGMENTS = 56
-"""Corners around the ball from which superquadrics are made."""
+EDGE = 0.1  # longest edge of a face, before the detail is added, where the largest radius is 1
+STRETCH = 0.55  # largest stretch or squeeze by detail: below 1 it cannot fold a surface over
+STEPS = 60  # rings along a sweep
+BALL_SEGMENTS = 56  # corners around the ball from which superquadrics are made
 
-Range = tuple[float, float]
 Rng = np.random.Generator
 
 
 def random_solid(rng: Rng) -> tuple[str, Solid]:
-    """Name of a family, and a connected solid of it that fits the unit ball around the mean of its corners.
-
-    All carry detail, so that none is exactly symmetric and a pose is determined.
-    """
+    """Draw a family and a solid of it in the unit ball; detail leaves none exactly symmetric."""
     names, shares = list(FAMILIES), np.array([share for share, _ in FAMILIES.values()])
     family = names[int(rng.choice(len(names), p=shares / shares.sum()))]
     plain = _to_unit_size(largest_part(FAMILIES[family][1](rng)))
@@ -72,59 +59,6 @@ def _to_unit_size(given: Solid) -> Solid:
     points = vertices_of(given)
     points -= points.mean(axis=0)
     return with_vertices(given, points / np.linalg.norm(points, axis=1).max())
-
-
-# vessels: turned bodies with a wall, some with handles, a spout or a foot
-
-
-@dataclass(frozen=True)
-class Style:
-    """A kind of vessel, as ``vessels.toml`` describes it."""
-
-    radii: tuple[Range, ...]
-    height: Range
-    floor: Range = (0.05, 0.12)
-    handles: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    spout: float = 0.0
-    wall: Range = (0.045, 0.09)
-
-
-TABLE = read_toml(Path(__file__).with_name("vessels.toml"))
-STYLES = {name: from_mapping(Style, entry, name) for name, entry in TABLE.items()}
-
-
-def vessel(rng: Rng) -> Solid:
-    """A vessel of a random kind: the outside with its handles, less the hollow."""
-    style = STYLES[str(rng.choice(list(STYLES)))]
-    section = random_section(rng, AROUND, plain=0.6, squash=0.3)
-    height = rng.uniform(*style.height)
-    steps = np.linspace(0, 1, len(style.radii))
-    profile = PchipInterpolator(steps, [rng.uniform(*limits) for limits in style.radii])
-    up = np.linspace(0, 1, LEVELS)
-    if rng.random() < style.spout:  # a beak towards −x
-        toward = (1 - section[:, 0] / np.linalg.norm(section, axis=1)) / 2
-        section = section * (1 + rng.uniform(0.3, 0.6) * toward**8)[:, None]
-    outside = revolve(profile(up), height * up, section)
-    count = int(rng.choice(3, p=style.handles))
-    body = union([outside, *(_handle(rng, profile, height, np.pi * i) for i in range(count))])
-    floor = rng.uniform(*style.floor)
-    if floor >= 1:
-        return body
-    wall = rng.uniform(*style.wall)
-    inside = floor + (1.2 - floor) * up  # goes on above the rim
-    hollow = np.maximum(profile(np.minimum(inside, 1.0)) - wall, 0.03)
-    return body - revolve(hollow, height * inside, section)
-
-
-def _handle(rng: Rng, profile: PchipInterpolator, height: float, turn: float) -> Solid:
-    """A bow from low to high on the body, its ends inside the wall."""
-    low, high = rng.uniform(0.15, 0.4), rng.uniform(0.65, 0.92)
-    along = np.linspace(0, np.pi, 24)
-    up = low + (high - low) * (1 - np.cos(along)) / 2
-    out = profile(up) - 0.03 + rng.uniform(0.3, 0.6) * np.sin(along) ** rng.uniform(0.5, 1.0)
-    path = np.stack([out * np.cos(turn), out * np.sin(turn), height * up], axis=1)
-    section = random_section(rng, 14, plain=0.7, squash=0.5)
-    return sweep_section(path, np.full(len(path), rng.uniform(0.06, 0.1)), section)
 
 
 # blobs: balls, limbs, boxes and rings that flow into one another
@@ -272,10 +206,7 @@ def superquadric(rng: Rng) -> Solid:
 
 
 def _bend(points: Points, angle: float) -> Points:
-    """Bend the z axis to an arc that turns by ``angle`` per unit of length, towards x.
-
-    Points at the centre of the arc or beyond would fold over: the angle is cut to what the width allows.
-    """
+    """Bend the z axis towards x, by ``angle`` per unit of length or as much as does not fold over."""
     most = 0.8 / np.abs(points[:, 0]).max()
     angle = float(np.clip(angle, -most, most))
     if abs(angle) < 1e-3:

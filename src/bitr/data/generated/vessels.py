@@ -1,76 +1,111 @@
-"""Thin-walled vessels: turned profiles with handles and spouts, whose wall is 2 to 10% of the radius."""
+"""Vessels: turned profiles with a wall, handles and spouts. Thin-walled ones have a wall of 2 to 10%."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
-from jaxtyping import Float64
 from scipy.interpolate import PchipInterpolator
 
-from bitr.data.generated.kernel import (
-    Fractal,
-    Solid,
-    largest_part,
-    random_section,
-    revolve,
-    sweep_section,
-    union,
-    vertices_of,
-    with_vertices,
-)
+from bitr.data.generated import kernel
+from bitr.data.generated.kernel import Section, Solid, random_section, revolve, sweep_section, union
+from bitr.settings import from_mapping, read_toml
 
-AROUND, LEVELS = 48, 30
-"""Corners around a vessel, and rings from its foot to its rim."""
-WALL = (0.02, 0.10)
-"""Range of the thickness of the wall, in largest radii."""
+AROUND, LEVELS, THIN_LEVELS = 48, 26, 30  # corners around a vessel, and rings from its foot to its rim
+WALL = (0.02, 0.10)  # range of the thickness of a thin wall, in largest radii
 STRETCH = 0.15
-"""Largest stretch or squeeze by which a vessel differs from a turned one, so that its wall stays as thin."""
-NARROWEST = 0.03
-"""Least radius of a hollow."""
+"""Largest stretch or squeeze by which a thin vessel differs from a turned one: its wall stays as thin."""
+NARROWEST = 0.03  # least radius of a hollow
 
 Range = tuple[float, float]
-PROFILES: dict[str, tuple[tuple[Range, ...], Range]] = {
-    "bottle": (((0.7, 1.0), (0.85, 1.0), (0.85, 1.0), (0.25, 0.6), (0.2, 0.35), (0.22, 0.38)), (3.0, 5.0)),
-    "jar": (((0.5, 0.8), (0.8, 1.0), (0.8, 1.0), (0.5, 0.8), (0.5, 0.85)), (1.6, 3.0)),
-    "vase": (((0.35, 0.7), (0.6, 1.0), (0.6, 1.0), (0.3, 0.6), (0.4, 0.9)), (2.2, 4.0)),
-    "bowl": (((0.3, 0.5), (0.6, 0.85), (0.8, 0.95), (0.95, 1.0)), (0.6, 1.2)),
-    "cup": (((0.6, 0.9), (0.8, 1.0), (0.8, 1.0), (0.8, 1.0)), (1.4, 2.4)),
-    "dish": (((0.5, 0.7), (0.75, 0.9), (0.95, 1.0)), (0.25, 0.5)),
-}
-"""Kinds of vessels: ranges of the radius at equal steps from foot to rim, and of the height."""
-HANDLES = {"jar": (0.5, 0.25, 0.25), "vase": (0.6, 0.2, 0.2), "cup": (0.2, 0.7, 0.1)}
-"""Probabilities of none, one and two; other kinds have none."""
-SPOUTS = {"jar": 0.35, "cup": 0.15, "vase": 0.15}
-"""Probability of a beak or a tube to pour from."""
+Rng = np.random.Generator
 
 
-def thin_vessel(rng: np.random.Generator) -> Solid:
-    """A vessel that fits the unit ball around the mean of its corners, nearly turned but not quite."""
-    plain = largest_part(_vessel(rng))
-    points = vertices_of(plain)
+@dataclass(frozen=True)
+class Style:
+    """A kind of vessel, as ``vessels.toml`` and ``thin_vessels.toml`` describe it."""
+
+    radii: tuple[Range, ...]
+    height: Range
+    floor: Range = (0.05, 0.12)
+    handles: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    spout: float = 0.0
+    wall: Range = (0.045, 0.09)
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Looks of handles."""
+
+    highest: float  # of their upper ends, as a share of the height
+    inside: float  # depth of their ends in the wall
+    steps: int
+    around: int
+    thick: Range
+
+
+def _read_styles(file: str) -> list[Style]:
+    table = read_toml(Path(__file__).with_name(file))
+    return [from_mapping(Style, entry, name) for name, entry in table.items()]
+
+
+STYLES, THIN_STYLES = _read_styles("vessels.toml"), _read_styles("thin_vessels.toml")
+
+
+def vessel(rng: Rng) -> Solid:
+    """A vessel of a random kind: the outside with its handles, less the hollow."""
+    style = STYLES[rng.choice(len(STYLES))]
+    section = random_section(rng, AROUND, plain=0.6, squash=0.3)
+    height = rng.uniform(*style.height)
+    profile = _random_profile(rng, style)
+    up = np.linspace(0, 1, LEVELS)
+    if rng.random() < style.spout:
+        section = _with_beak(section, rng.uniform(0.3, 0.6), 8)
+    outside = revolve(profile(up), height * up, section)
+    count = int(rng.choice(3, p=style.handles))
+    look = Handle(0.92, 0.03, 24, 14, (0.06, 0.1))
+    body = union([outside, *(_handle(rng, profile, height, np.pi * i, look) for i in range(count))])
+    floor = rng.uniform(*style.floor)
+    if floor >= 1:
+        return body
+    wall = rng.uniform(*style.wall)
+    inside = floor + (1.2 - floor) * up  # goes on above the rim
+    hollow = np.maximum(profile(np.minimum(inside, 1.0)) - wall, NARROWEST)
+    return body - revolve(hollow, height * inside, section)
+
+
+def thin_vessel(rng: Rng) -> Solid:
+    """A thin-walled vessel that fits the unit ball around the mean of its corners, nearly turned."""
+    plain = kernel.largest_part(_plain_thin_vessel(rng))
+    points = kernel.vertices_of(plain)
     points = (points - points.mean(0)) / np.linalg.norm(points - points.mean(0), axis=1).max()
-    field = Fractal.random(rng, 3, 3, rng.uniform(1.5, 3.0), 1, 0.5)
+    field = kernel.Fractal.random(rng, 3, 3, rng.uniform(1.5, 3.0), 1, 0.5)
     points = points + field.times(rng.uniform(0.2, 1.0) * STRETCH / field.slope(points))(points)
     points -= points.mean(0)
-    return with_vertices(plain, points / np.linalg.norm(points, axis=1).max())
+    return kernel.with_vertices(plain, points / np.linalg.norm(points, axis=1).max())
 
 
-def _vessel(rng: np.random.Generator) -> Solid:
-    """The outside with handles and spout, less the hollow."""
-    kind = str(rng.choice(list(PROFILES)))
-    radii, heights = PROFILES[kind]
-    height, up = rng.uniform(*heights), np.linspace(0, 1, LEVELS)
-    profile = PchipInterpolator(np.linspace(0, 1, len(radii)), [rng.uniform(*limits) for limits in radii])
+def _plain_thin_vessel(rng: Rng) -> Solid:
+    """The outside with handles and spout, less the hollow; its wall is measured across it."""
+    style = THIN_STYLES[rng.choice(len(THIN_STYLES))]
+    height, up = rng.uniform(*style.height), np.linspace(0, 1, THIN_LEVELS)
+    profile = _random_profile(rng, style)
     wall = rng.uniform(*WALL) * profile(up).max()
-    pours = rng.random() < SPOUTS.get(kind, 0.0)
+    pours = rng.random() < style.spout
     is_beak = pours and rng.random() < 0.5
     section = random_section(rng, AROUND, plain=0.75, squash=0.2)
     if is_beak:
-        toward = (1 - section[:, 0] / np.linalg.norm(section, axis=1)) / 2
-        section = section * (1 + rng.uniform(0.15, 0.4) * toward**10)[:, None]
-    added = [revolve(profile(up), height * up, section)]
-    removed = [_hollow(profile, height, wall, wall * rng.uniform(1.0, 2.0), section)]
-    for number in range(int(rng.choice(3, p=HANDLES.get(kind, (1.0, 0.0, 0.0))))):
-        added.append(_handle(rng, profile, height, np.pi * number + np.pi / 2 * pours))
+        section = _with_beak(section, rng.uniform(0.15, 0.4), 10)
+    floor = wall * rng.uniform(1.0, 2.0) / height
+    at = floor + (1.15 - floor) * up  # goes on above the rim
+    inside = np.minimum(at, 1.0)
+    across = wall * np.minimum(np.sqrt(1 + (np.abs(profile.derivative()(inside)) / height) ** 2), 2.5)
+    hollow = revolve(np.maximum(profile(inside) - across, NARROWEST), height * at, section)
+    added, removed = [revolve(profile(up), height * up, section)], [hollow]
+    look = Handle(0.9, 0.05, 28, 16, (0.07, 0.13))
+    for number in range(int(rng.choice(3, p=style.handles))):
+        added.append(_handle(rng, profile, height, np.pi * number + np.pi / 2 * pours, look))
     if pours and not is_beak:
         outside, bore = _tube(rng, profile, height, wall)
         added.append(outside)
@@ -78,31 +113,30 @@ def _vessel(rng: np.random.Generator) -> Solid:
     return union(added) - union(removed)
 
 
-def _hollow(
-    profile: PchipInterpolator, height: float, wall: float, floor: float, section: Float64[np.ndarray, "s 2"]
-) -> Solid:
-    """The inside, which goes on above the rim; the wall is measured across, not along the radius."""
-    at = floor / height + (1.15 - floor / height) * np.linspace(0, 1, LEVELS)
-    inside = np.minimum(at, 1.0)
-    lean = np.abs(profile.derivative()(inside)) / height
-    across = wall * np.minimum(np.sqrt(1 + lean**2), 2.5)
-    return revolve(np.maximum(profile(inside) - across, NARROWEST), height * at, section)
+def _random_profile(rng: Rng, style: Style) -> PchipInterpolator:
+    """The radius at a share of the height, smooth between random radii."""
+    steps = np.linspace(0, 1, len(style.radii))
+    return PchipInterpolator(steps, [rng.uniform(*limits) for limits in style.radii])
 
 
-def _handle(rng: np.random.Generator, profile: PchipInterpolator, height: float, turn: float) -> Solid:
-    """A bow from low to high on the body; what reaches into the hollow is taken away with it."""
-    low, high = rng.uniform(0.15, 0.4), rng.uniform(0.65, 0.9)
-    along = np.linspace(0, np.pi, 28)
+def _with_beak(section: Section, size: float, power: int) -> Section:
+    """A section with a beak towards −x."""
+    toward = (1 - section[:, 0] / np.linalg.norm(section, axis=1)) / 2
+    return section * (1 + size * toward**power)[:, None]
+
+
+def _handle(rng: Rng, profile: PchipInterpolator, height: float, turn: float, look: Handle) -> Solid:
+    """A bow from low to high on the body, its ends inside the wall."""
+    low, high = rng.uniform(0.15, 0.4), rng.uniform(0.65, look.highest)
+    along = np.linspace(0, np.pi, look.steps)
     up = low + (high - low) * (1 - np.cos(along)) / 2
-    out = profile(up) - 0.05 + rng.uniform(0.3, 0.6) * np.sin(along) ** rng.uniform(0.5, 1.0)
+    out = profile(up) - look.inside + rng.uniform(0.3, 0.6) * np.sin(along) ** rng.uniform(0.5, 1.0)
     path = np.stack([out * np.cos(turn), out * np.sin(turn), height * up], axis=1)
-    section = random_section(rng, 16, plain=0.7, squash=0.5)
-    return sweep_section(path, np.full(len(path), rng.uniform(0.07, 0.13)), section)
+    section = random_section(rng, look.around, plain=0.7, squash=0.5)
+    return sweep_section(path, np.full(len(path), rng.uniform(*look.thick)), section)
 
 
-def _tube(
-    rng: np.random.Generator, profile: PchipInterpolator, height: float, wall: float
-) -> tuple[Solid, Solid]:
+def _tube(rng: Rng, profile: PchipInterpolator, height: float, wall: float) -> tuple[Solid, Solid]:
     """A tube from the body outwards and up towards −x, and its bore, which goes on at either end."""
     start = rng.uniform(0.35, 0.6)
     foot = np.array([-0.6 * float(profile(start)), 0.0, start * height])

@@ -1,7 +1,4 @@
-"""Mugs, bowls, plates and hangers as rigid bodies, random or scanned, in metres with z up.
-
-A body has a surface that is seen, and convex pieces that touch.
-"""
+"""Mugs, bowls, plates and hangers, in metres with z up: surfaces that are seen, convex pieces that touch."""
 
 from __future__ import annotations
 
@@ -20,27 +17,21 @@ from bitr.data.storage import frozen_splits, open_npz
 from bitr.errors import InputError
 from bitr.io import Geometry, join, sample_surface
 
-SECTORS = 24
-"""Pieces around the axis of a turned body: a chord lies 1% of the radius inside its circle."""
-AROUND = 72
-"""Faces of the seen surface around the axis."""
+SECTORS = 24  # pieces around the axis of a turned body: a chord lies 1% of the radius inside its circle
+AROUND = 72  # faces of the seen surface around the axis
 SCANS = Path("manipulation") / "gso_tableware_meshes.npz"
 """Tableware of Google Scanned Objects, below the folder of data: metres, z up, standing at z = 0, under
 "<name>/v" and "<name>/f"."""
-CELL = 0.01
-"""Size of a piece of a scan, in metres: larger holes stay open, walls are off by at most 0.5 mm."""
-OVERLAP = 0.001
-"""Overlap of neighbouring pieces of a scan, so that nothing gets caught between them."""
+CELL = 0.01  # size of a piece of a scan, in metres: larger holes stay open, walls are off by at most 0.5 mm
+OVERLAP = 0.001  # overlap of neighbouring pieces of a scan, so that nothing gets caught between them
 SKIN = 0.001
 """Thickness of pieces below a scanned surface, so that a flat face has a volume; real walls are thicker."""
 SAMPLES = 40_000
 PIXEL, HOLE_SAMPLES = 0.0015, 60_000
 """Pixel, in metres, and number of points of the picture from the side that shows a hole."""
 
-Piece = Float64[np.ndarray, "_ 3"]
-"""Corners of a convex piece."""
-Profile = Float64[np.ndarray, "m 2"]
-"""Radii and heights."""
+Piece = Float64[np.ndarray, "_ 3"]  # corners of a convex piece
+Profile = Float64[np.ndarray, "m 2"]  # radii and heights
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +40,7 @@ class Body:
 
     name: str
     surface: Geometry
-    pieces: tuple[Piece, ...]
-    """Convex pieces that together fill the body; holes between them stay open."""
+    pieces: tuple[Piece, ...]  # convex pieces that together fill the body; holes between them stay open
 
     @property
     def size(self) -> float:
@@ -83,10 +73,7 @@ def join_bodies(name: str, *bodies: Body) -> Body:
 
 
 def revolve(name: str, outer: Profile, inner: Profile, floor: float) -> Body:
-    """A vessel between two profiles, from a bottom that is ``floor`` thick to the rim.
-
-    Corresponding points of the profiles lie on either side of the wall.
-    """
+    """A vessel between two profiles of the wall, point by point, from a bottom ``floor`` thick to the rim."""
     outer = np.concatenate([[[0.0, 0.0]], outer])
     inner = np.concatenate([[[0.0, floor]], inner])
     outline = np.concatenate([outer, inner[::-1]])
@@ -99,10 +86,7 @@ def revolve(name: str, outer: Profile, inner: Profile, floor: float) -> Body:
 
 
 def tube(name: str, line: Points, side: Vector, half_widths: tuple[float, float], around: int = 12) -> Body:
-    """A bar of elliptic section along a curve perpendicular to ``side``, with flat ends.
-
-    The first half width is in the plane of the curve, the second along ``side``.
-    """
+    """A bar of elliptic section along a curve, with half widths in its plane and along ``side``."""
     along = np.gradient(line, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     across = np.cross(side, along)
@@ -152,10 +136,7 @@ def random_mug(name: str, rng: np.random.Generator) -> Body:
 
 
 def _bow(low: float, high: float, reach: float, power: float) -> Points:
-    """A curve in the plane y = 0 from height ``low`` to ``high``, out to x = ``reach`` between them.
-
-    Half of a superellipse: round for power 2, nearly square for 4.
-    """
+    """Half of a superellipse in the plane y = 0, from ``low`` to ``high`` and out to ``reach``."""
     angle = np.linspace(-np.pi / 2, np.pi / 2, 15)
     cosine, sine = np.cos(angle).clip(0), np.sin(angle)
     x = reach * cosine ** (2 / power)
@@ -254,16 +235,12 @@ class Hole:
     center: Vector
     axis: Vector
     radius: float
-    reach: float
-    """Distance from the centre to the farthest point of the hole."""
+    reach: float  # distance from the centre to the farthest point of the hole
     pixels: int
 
 
 def find_hole(body: Body, directions: int = 18) -> Hole | None:
-    """Find the largest hole seen along a horizontal direction, if there is one.
-
-    Its axis is horizontal, with the handle to its right: (axis × up) points from the body to the handle.
-    """
+    """Find the largest hole seen from a side; (axis × up) points from the body to the handle."""
     points = sample_surface(body.surface, HOLE_SAMPLES, seed=0).points
     angles = np.linspace(0, np.pi, directions, endpoint=False)
     found = (_hole_along(points, np.array([np.cos(angle), np.sin(angle), 0.0])) for angle in angles)

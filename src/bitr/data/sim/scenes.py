@@ -19,8 +19,7 @@ from jaxtyping import Float, Float64
 from scipy.spatial.transform import Rotation
 
 from bitr.data import storage
-from bitr.data.pair import AssemblyPair, Pairs
-from bitr.data.poses import Pose, inverse, move_points, nearest_pose, pose
+from bitr.data.poses import AssemblyPair, Pairs, Pose, inverse, move_points, nearest_pose, pose
 from bitr.data.sim import objects
 from bitr.data.sim.objects import Body, Hole, Peg, scanned_body
 from bitr.data.sim.world import PIXELS, POINTS, open_world, see
@@ -31,23 +30,17 @@ from bitr.io import Geometry
 RECIPE, MADE_WITH = "1e0ed8655ba8", "3.2.7"
 """Version of the way from an id to a scene and its clouds, and of PyBullet, in the names of folders of stored
 ones. Change it whenever an id gives another scene."""
-SCANNED_EVERY = 4
-"""If scanned objects are at hand, each fourth scene has them; the others stay the same."""
+SCANNED_EVERY = 4  # if scanned objects are at hand, each fourth scene has them; the others stay the same
 ID = re.compile(r"(mug-hanging|bowl-placing)/(train|val|test)/\d+/\d+(/scanned)?")
-ATTEMPTS = 50
-"""Scenes to draw until one holds."""
-STEADY = 0.003
-"""Metres that an object may move from its target in a second: far less than success asks for."""
-CALM = 5e-4
-"""Metres a second, below which an object is at rest."""
+ATTEMPTS = 50  # scenes to draw until one holds
+STEADY = 0.003  # metres that an object may move from its target in a second: far less than success asks for
+CALM = 5e-4  # metres a second, below which an object is at rest
 SECONDS, LONGEST = 1.0, 15.0
 """Time between the release of an object and the look at it, and most time for it to come to rest."""
 FARTHEST_MOVE, FARTHEST_TURN_DEG = 0.03, 30.0
 """Metres that the centre of mass, and degrees that the object, may move after the release."""
-DEEPEST = 0.02
-"""Deepest start in other bodies, relative to the object's own size: about 3 mm for a mug."""
-TOUCHING = 0.001
-"""Metres between bodies that count as contact."""
+DEEPEST = 0.02  # deepest start in other bodies, relative to the object's own size: about 3 mm for a mug
+TOUCHING = 0.001  # metres between bodies that count as contact
 UPRIGHT_DEG = 15.0
 
 ALL_AROUND, FROM_ABOVE = (30.0, -30.0) * 3, (20.0, 50.0) * 3
@@ -65,15 +58,12 @@ RECORDINGS = {
 class Draft:
     """A scene before its physics: the support stands in the world, the object is held at its start."""
 
-    object: Body
-    """Its centre of mass is at the origin."""
+    object: Body  # its centre of mass is at the origin
     support: Body
     unmet: Callable[[Pose], str | None]
     """The reason why the object at this pose, world from object, misses its goal; None if it meets it."""
-    start: Pose
-    """World from object, at the release that lets it find its place."""
-    observed: Pose
-    """Source from object, when it is seen."""
+    start: Pose  # world from object, at the release that lets it find its place
+    observed: Pose  # source from object, when it is seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +72,7 @@ class Scene:
 
     id: str
     draft: Draft
-    target: Pose
-    """World from object, at rest on the support."""
+    target: Pose  # world from object, at rest on the support
 
     @property
     def ref_from_src(self) -> Pose:
@@ -149,10 +138,8 @@ class Outcome:
     """Result of a release; lengths in metres."""
 
     succeeded: bool
-    reason: str
-    """The reason of a failure; "stays" for a success."""
-    penetration: float
-    """Depth of the object in others when it was placed."""
+    reason: str  # the reason of a failure; "stays" for a success
+    penetration: float  # depth of the object in others when it was placed
     moved: float
     turned_deg: float
 
@@ -209,8 +196,7 @@ class Task:
     sizes: dict[str, int]
     draw: Callable[[np.random.Generator, str, int | None, Path | None], Draft]
     """(generator, split, choice, root) → draft, of scanned objects if a choice among them is given."""
-    is_round: bool
-    """Turning the object about its own z axis does not change the result."""
+    is_round: bool  # turning the object about its own z axis does not change the result
 
 
 def about_z(angle: float) -> Float64[np.ndarray, "3 3"]:
@@ -309,10 +295,7 @@ TASKS = {
 
 
 def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n: int | None = None) -> Pairs:
-    """The first ``n`` pairs of a simulated data set, by default as many as the paper has.
-
-    No object is in two splits. If the root has scanned tableware, each fourth scene has it.
-    """
+    """Open the first ``n`` pairs (None: as many as the paper has); no object is in two splits."""
     require(split in SPLITS, f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
     rows = range(TASKS[name].sizes[split] if n is None else n)
     return Pairs(name, split, seed, partial(_make, name, split, seed, root), rows)
@@ -342,8 +325,7 @@ def _look_at(scene: Scene, rng: np.random.Generator) -> Arrays:
 
 
 def read_demonstration(path: Path) -> AssemblyPair:
-    """A recording of EDF (Ryu et al. 2023): a gripper with its mug, in the gripper's frame, onto a table with
-    a stand, in metres."""
+    """A recording of EDF (Ryu et al. 2023): a gripper with its mug, onto a table with a stand, in metres."""
     needed = [f"place_{side}_{part}" for side in ("grasp", "scene") for part in ("points", "rgb")]
     with storage.open_npz(path, *needed, "place_target_T") as file:
         *sides, target = (np.asarray(file[key], dtype=np.float64) for key in (*needed, "place_target_T"))
@@ -367,4 +349,3 @@ def _make_recorded(paths: list[Path], i: int, rng: np.random.Generator) -> Assem
 
 
 OPEN = {**{name: partial(sim_pairs, name) for name in TASKS}, "mug-hanging-edf": _open_recorded}
-PRESENT = {"mug-hanging-edf": lambda root: bool(find_below(root, *RECORDINGS.values()))}

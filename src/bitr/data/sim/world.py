@@ -20,16 +20,11 @@ from bitr.data.transforms import sample_grid, sample_uniform
 from bitr.errors import InputError
 from bitr.io import Geometry
 
-POINTS, PIXELS = 1024, 160
-"""Points of a cloud, and width and height of each depth image."""
-RATE = 240
-"""Steps a second."""
-DENSITY = 2000.0
-"""Density of earthenware, kg/m³."""
-FRICTION = 0.7
-"""Friction of each body; between two, the product counts."""
-MARGIN = 2e-4
-"""Metres by which the simulator keeps pieces apart: its default of 1 mm would be a visible gap."""
+POINTS, PIXELS = 1024, 160  # points of a cloud, and width and height of each depth image
+RATE = 240  # steps a second
+DENSITY = 2000.0  # density of earthenware, kg/m³
+FRICTION = 0.7  # friction of each body; between two, the product counts
+MARGIN = 2e-4  # metres by which the simulator keeps pieces apart: its default of 1 mm would be a visible gap
 
 
 @dataclass(frozen=True)
@@ -124,10 +119,7 @@ def _pieces_as_obj(pieces: tuple[Piece, ...]) -> str:
 
 
 def see(body: Body, elevations: tuple[float, ...], rng: np.random.Generator, points: int = POINTS) -> Points:
-    """See a body as it lies in the world by depth cameras all around, at these elevations (degrees).
-
-    Hidden parts are missing, as for a robot.
-    """
+    """See a body by depth cameras all around, at these elevations (degrees); hidden parts are missing."""
     first = rng.uniform(0, 360)
     with open_world() as world:
         number = world.add_picture(body)
