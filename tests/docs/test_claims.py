@@ -18,7 +18,7 @@ from bitr.assembly.sample import DENSE
 from bitr.assembly.verify import LISTED, MATCHES, NAMES
 from bitr.cli import app
 from bitr.data import dataset, datasets
-from bitr.evaluation.certificate import BOUNDS
+from bitr.evaluation.certificate import BOUNDS, MEDIAN
 from bitr.io import SUFFIXES
 from bitr.model import BITRConfig
 from bitr.settings import read_toml
@@ -156,7 +156,7 @@ def test_the_bounds_of_the_certificate_are_those_of_the_code():
     for name, bounds in BOUNDS.items():
         *numbers, judged = rows[name]
         assert tuple(map(float, numbers)) == (bounds.bi, bounds.swap, bounds.scale)
-        assert judged == bounds.judged
+        assert judged == ("median" if name in MEDIAN else "worst")
 
 
 @pytest.mark.parametrize("name", ["shapes", "mug-hanging", "bowl-placing"])
