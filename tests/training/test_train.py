@@ -92,8 +92,8 @@ def objective_with(monkeypatch, change):
     """Changes what the model that is trained makes of a batch: ``change(errors, batch, model)``."""
 
     class Changed(Objective):
-        def forward(self, batch, done=1.0):
-            errors = super().forward(batch, done)
+        def forward(self, batch):
+            errors = super().forward(batch)
             return change(errors, batch, self.model) if self.model.training else errors
 
     monkeypatch.setattr("bitr.training.optimizer.Objective", Changed)

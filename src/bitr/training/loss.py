@@ -46,14 +46,11 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.config = model, config
 
-    def forward(self, batch: Batch, done: float | Tensor = 1.0) -> Errors:
-        """The losses, to be differentiated, and the errors, which are not.
-
-        ``done`` is the part of the run that is over; a compiled run takes it as a tensor.
-        """
+    def forward(self, batch: Batch) -> Errors:
+        """The losses, to be differentiated, and the errors, which are not."""
         solve: Callable[[Cloud, Cloud], Solution] = self.model.solve  # type: ignore[assignment]
         solution = solve(batch.source, batch.reference)
-        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config, done)
+        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config)
         with torch.no_grad():
             pose, turn = solution.pose, batch.truth.rotation
             angle = _degrees(pose.rotation, turn)
@@ -68,35 +65,27 @@ def _degrees(rotation: Float[Tensor, "*b 3 3"], truth: Float[Tensor, "*t 3 3"]) 
 
 
 def pose_loss(
-    solution: Solution,
-    truth: Rigid,
-    source: Cloud,
-    reference: Cloud,
-    config: LossConfig,
-    done: float | Tensor = 1.0,
+    solution: Solution, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
 ) -> Float[Tensor, " b"]:
     r"""Loss of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the other terms that have a weight.
 
     Unless d is the paper's :math:`\|t - t_{gt}\|`, the loss does not change when the pieces are moved,
     swapped or scaled. So no rotated, moved or swapped copies of the pairs are needed: they would give the
-    same loss and the same gradient. ``done`` is the part of the run that is over.
+    same loss and the same gradient.
 
-    With ``compare = "unprojected"`` r is r̂ before its projection, and d is how far apart the true pose leaves
-    the two anchors, in units of the pair's size. Where r̂ is a rotation that is the paper's first term. It is
-    least squares: the gradient is linear in r̂, while that of the projection grows without bound as singular
-    values come close or r̂ becomes small. The best r̂ is the mean of the possible ones, and short where they
-    are many.
+    With ``compare = "unprojected"`` and one head, r is r̂ before its projection, and d the distance that the
+    true pose leaves between the anchors, over the pair's size. The gradient is linear in r̂, while that of the
+    projection grows without bound as singular values come close or r̂ becomes small.
     """
     unit = pair_size(source, reference)
-    parts = solution.unprojected if config.compare != "pose" else None
-    if config.compare == "likelihood" and solution.heads is not None:
-        loss = _negative_log_likelihood(solution.heads, truth, unit)
-    elif parts is not None and solution.heads is not None:
-        loss = _heads_loss(solution.heads, truth, unit, config, done)
-    elif parts is not None:
+    heads, parts = solution.heads, solution.unprojected
+    has_one = heads is None or heads.score.shape[1] == 1
+    if config.compare == "pose" or parts is None:
+        loss = _projected_loss(solution.pose, truth, source, reference, config)
+    elif heads is None or (config.compare == "unprojected" and has_one):
         loss = _unprojected_loss(parts, truth, unit, config)
     else:
-        loss = _projected_loss(solution.pose, truth, source, reference, config)
+        loss = _negative_log_likelihood(heads, truth, unit)
     keypoints = (solution.source_keypoints, solution.reference_keypoints)
     if config.keypoint_weight and keypoints[0].shape[1]:
         apart = truth.act(keypoints[0]) - keypoints[1]
@@ -120,27 +109,11 @@ def _projected_loss(
 
 
 def _unprojected_loss(
-    parts: Unprojected, truth: Rigid, unit: Float[Tensor, "*u"], config: LossConfig
-) -> Float[Tensor, "*b"]:
+    parts: Unprojected, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig
+) -> Float[Tensor, " b"]:
     gap = parts.reference_anchor[..., None, :] - truth.act(parts.source_anchor[..., None, :])
     away = gap.square().sum((-2, -1)) / unit.square()
     return (parts.r_hat - truth.rotation).square().sum((-2, -1)) + config.translation_weight * away
-
-
-def _heads_loss(
-    heads: Heads, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig, done: float | Tensor
-) -> Float[Tensor, " b"]:
-    r"""Minus the log-likelihood of the truth under a mixture of the heads, times the temperature T:
-
-    :math:`-T \log \sum_k \pi_k e^{-\ell_k / T}`, with :math:`\pi` of the scores and :math:`\ell_k` the loss
-    of head k. Heads part where one r̂ for all would cost more than T times the entropy of the choice: for a
-    turn by 180°, and not where the pose is only vague. For one head it is :math:`\ell`.
-    """
-    of_each = Rigid(truth.rotation[:, None], truth.translation[:, None])
-    each = _unprojected_loss(heads.votes.mean(), of_each, unit[:, None], config)
-    first, last = config.temperature
-    temperature = first * (last / first) ** done
-    return -temperature * (heads.log_weight - each / temperature).logsumexp(1)
 
 
 def _negative_log_likelihood(heads: Heads, truth: Rigid, unit: Float[Tensor, " b"]) -> Float[Tensor, " b"]:

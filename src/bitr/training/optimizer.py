@@ -65,7 +65,7 @@ class Trainer:
         for group in (group for each in parts.optimizers for group in each.param_groups):
             group["lr"] = group["times"] * rate_at(number, run.steps, self.config.optimizer)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=run.precision == "bfloat16"):
-            errors = self.objective(batch, torch.tensor(number / run.steps))
+            errors = self.objective(batch)
         parts.model.zero_grad()
         (errors.loss.sum() * (self.group.world / run.batch)).backward()  # processes are averaged over
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.optimizer.clip or math.inf)
