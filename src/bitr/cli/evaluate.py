@@ -153,9 +153,9 @@ def _check_usage(given: list[str], predictions: Path | None, of_a_model: bool) -
 
 def _check_outputs(folder: Path | None, html: Path | None, *, force: bool) -> None:
     """Raise when the files cannot be written, before any work is done for them."""
+    if (folder or html) is not None and find_spec("matplotlib") is None:
+        raise InputError(f'{folder or html}: charts need matplotlib: pip install -e ".[viz]" in the clone')
     if folder is not None:
-        if find_spec("matplotlib") is None:
-            raise InputError(f'{folder}: plots need matplotlib: pip install -e ".[viz]" in the clone')
         if folder.is_dir():
             for name in FILES:
                 check_target(folder / name, force=force)

@@ -1,12 +1,14 @@
-"""Charts of evaluations: each is made once, and drawn as a file by matplotlib or in a page by a template."""
+"""Charts of evaluations, drawn by matplotlib into files and pages."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import cycle
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -15,14 +17,13 @@ from bitr.errors import InputError
 from bitr.evaluation.calibrate import Reliability
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_density, chance_recall
 from bitr.files import whole_file
+from bitr.show.picture import new_figure
 
 BIN = 7.5
 """Degrees of a bin of the histogram."""
 DEGREES = np.linspace(0, 180, 181)
 MOST_STEPS = 501
 """Steps of a recall curve: more would make a page heavy and add nothing to see."""
-TOPS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 75.0, 100.0)
-"""Upper ends of an axis in percent, which five equal steps reach in round numbers."""
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """The palette of Okabe and Ito, which people with any colour vision can tell apart."""
@@ -46,7 +47,9 @@ STYLE: Any = {
     "lines.linewidth": 1.2,
     "pdf.fonttype": 42,  # letters stay letters: sharp at any size, and journals ask for it
     "svg.fonttype": "none",
+    "svg.hashsalt": "bitr",  # the same chart is the same text
 }
+INKS = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 CHANCE = {"color": "#777777", "linestyle": "--", "linewidth": 1.0}
 
 Values = Float64[np.ndarray, " _"]
@@ -65,11 +68,6 @@ class Curve:
 class Chart:
     """Curves by the names of the methods, and one to compare them with."""
 
-    page: ClassVar = (440, 250)
-    """Width and height inside a page."""
-    margins: ClassVar = (32, 14, 10, 40)
-    """Left, right, top and bottom inside a page."""
-
     curves: Mapping[str, Curve]
     level: Mapping[str, Curve]
     """Chance, or perfect calibration: one curve at most, by its name."""
@@ -81,30 +79,35 @@ class Chart:
     x_ticks: tuple[float, ...]
 
     def write(self, path: Path, *, force: bool = False) -> None:
-        """Draw with matplotlib, in the format that the name says; the file appears at the end, whole."""
-        try:
-            from matplotlib import rc_context
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ModuleNotFoundError as error:
-            raise InputError(
-                f'{path}: figures need matplotlib, which is not installed: pip install -e ".[viz]"'
-            ) from error
+        """Write the chart in the format that the name says; the file appears at the end, whole."""
         if path.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise InputError(
                 f"{path}: found a {path.suffix or 'name without a suffix'}, expected .png, .pdf or .svg"
             )
-        with whole_file(path, force=force) as temporary, rc_context(STYLE):
-            figure = Figure(figsize=SIZE, layout="constrained")
-            FigureCanvasAgg(figure)
+        with whole_file(path, force=force) as temporary:
+            self._save(temporary, "#000000")
+
+    def to_uri(self) -> str:
+        """The chart as a ``data:`` address, for a page in light or dark colours."""
+        out = BytesIO()
+        self._save(out, "#80868d", format="svg", transparent=True, metadata={"Date": None})
+        return f"data:image/svg+xml;base64,{base64.b64encode(out.getvalue()).decode()}"
+
+    def _save(self, target: Path | BytesIO, ink: str, **how: Any) -> None:
+        figure, _ = new_figure(DPI)
+        from matplotlib import rc_context
+
+        with rc_context(STYLE | dict.fromkeys(INKS, ink)):
+            figure.set(size_inches=SIZE, layout_engine="constrained")
             self.draw(figure.add_subplot())
             figure.legend(loc="outside upper center", ncols=2)
-            figure.savefig(temporary, dpi=DPI)
+            figure.savefig(target, **how)
 
     def draw(self, axes: Any) -> None:
         """Draw on the axes of a matplotlib figure."""
         looks = zip(cycle(COLORS), cycle(DASHES), cycle(MARKERS))
-        for (name, curve), (color, dashes, marker) in zip(self.curves.items(), looks, strict=False):
+        for (title, curve), (color, dashes, marker) in zip(self.curves.items(), looks, strict=False):
+            name = title.replace("$", r"\$")  # it stands for itself, not for a formula
             if curve.bars is None:
                 line = (0, dashes) if dashes else "-"
                 axes.plot(curve.x, curve.y, color=color, linestyle=line, label=name)
@@ -117,24 +120,6 @@ class Chart:
         top = self.y_limits[1]
         axes.set(xlim=self.x_limits, ylim=(self.y_limits[0], None if top is None else 1.02 * top))
 
-    def marks(self) -> list[tuple[str, str, str, str]]:
-        """The name, class, dashes and points of each line in a page, which ``parts.html`` draws."""
-        kinds = (f"c{number}" for number in cycle(range(len(COLORS))))
-        looks = [*zip(kinds, cycle(DASHES), self.curves.items(), strict=False)]
-        looks += [("chance", (4, 4), each) for each in self.level.items()]
-        found = []
-        for kind, dash, (name, curve) in looks:
-            places = map(self.place, curve.x.tolist(), curve.y.tolist())
-            found.append((name, kind, " ".join(map(str, dash)), " ".join(f"{x},{y}" for x, y in places)))
-        return found
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """The pixel of a point inside a page."""
-        (width, height), (left, right, above, below) = self.page, self.margins
-        (first, last), top = self.x_limits, self.y_limits[1] or 1.0
-        across = left + (width - left - right) * (x - first) / (last - first)
-        return round(across, 1), round(height - below - (height - above - below) * y / top, 1)
-
 
 def rotation_histogram(errors: Mapping[str, Values]) -> Chart:
     """Share of the answered pairs in each bin of Δr, beside that of guessing; failed pairs are left out."""
@@ -145,10 +130,8 @@ def rotation_histogram(errors: Mapping[str, Values]) -> Chart:
         share = 100 * np.histogram(known, edges)[0] / max(len(known), 1)
         curves[name] = Curve(edges.repeat(2), np.concatenate([[0.0], share.repeat(2), [0.0]]))
     chance = Curve(DEGREES, 100 * BIN * chance_density(DEGREES))
-    highest = max(curve.y.max() for curve in (chance, *curves.values()))
-    top = next(top for top in TOPS if top >= highest - 1e-9)
     level = {f"chance (mean {CHANCE_MEAN:.1f}°)": chance}
-    return _over_degrees(curves, level, "rotation error Δr (°)", f"% of pairs in each {BIN:g}°", top)
+    return _over_degrees(curves, level, "rotation error Δr (°)", f"% of pairs in each {BIN:g}°", None)
 
 
 def recall_curve(errors: Mapping[str, Values]) -> Chart:
@@ -165,7 +148,7 @@ def recall_curve(errors: Mapping[str, Values]) -> Chart:
 
 
 def _over_degrees(
-    curves: Mapping[str, Curve], level: Mapping[str, Curve], x_label: str, y_label: str, top: float
+    curves: Mapping[str, Curve], level: Mapping[str, Curve], x_label: str, y_label: str, top: float | None
 ) -> Chart:
     return Chart(curves, level, x_label, y_label, (0.0, 180.0), (0.0, top), tuple(DEGREES[::30].tolist()))
 
