@@ -22,10 +22,9 @@ from bitr.cli.train import Records
 from bitr.errors import InputError
 from bitr.settings import from_file, to_toml
 from bitr.training import TrainConfig
-from bitr.training.checkpoint import LOCK, check, own_folder
 from bitr.training.config import DataConfig, config_file
-from bitr.training.log import Record
-from bitr.training.optimizer import Trainer
+from bitr.training.folder import LOCK, Record, check, own_folder
+from bitr.training.step import Trainer
 from bitr.training.stream import sources
 from tests.training.cases import assert_same_tensors, changed, checkpoints, config, weights, write_folder
 
@@ -180,7 +179,7 @@ def test_a_second_training_in_one_folder_is_refused_and_names_the_first(capsys, 
 def test_a_lock_that_a_killed_process_left_is_nobodys(capsys, tmp_path, finished):
     toml, made = finished
     run = Path(shutil.copytree(made, tmp_path / "run"))
-    holder = "from bitr.training.checkpoint import own_folder; from pathlib import Path; import os, sys\n"
+    holder = "from bitr.training.folder import own_folder; from pathlib import Path; import os, sys\n"
     holder += "with own_folder(Path(sys.argv[1]), True): os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", holder, run]).returncode == -signal.SIGKILL
     assert (run / LOCK).exists()
@@ -274,7 +273,7 @@ def test_a_picture_that_finds_no_room_is_no_failure(capsys, monkeypatch, tmp_pat
     def full(folder, title):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("bitr.training.log.draw_curves", full)
+    monkeypatch.setattr("bitr.training.folder.draw_curves", full)
     assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
     out, err = capsys.readouterr()
     assert err.endswith("no curves.png: No space left on device\n")

@@ -21,6 +21,7 @@ from bitr.evaluation.certificate import (
     cloud_pair,
     mesh_pair,
 )
+from bitr.show.report import render_certificate
 from bitr.testing import untrained_model
 from tests.show.chromium import EXECUTABLE, browser
 
@@ -235,7 +236,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_has_the_figures_and_loads_nothing():
-    page = example().to_html()
+    page = render_certificate(example())
     tags = Tags(page).seen
     assert "<b>4.2e-02</b>" in page
     assert "<b>3.2e-13</b>" in page
@@ -253,7 +254,7 @@ def test_the_page_has_the_figures_and_loads_nothing():
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_browser_draws_the_page_with_what_is_broken_in_red(tmp_path, dark):
     path = tmp_path / "certificate.html"
-    path.write_text(example().to_html(), encoding="utf-8")
+    path.write_text(render_certificate(example()), encoding="utf-8")
     with browser(tmp_path / "profile") as page:
         page.open(path, width=1000, height=700, dark=dark)
         pixels = page.pixels()

@@ -16,7 +16,7 @@ from bitr.evaluation.report import Published, Repeated
 from bitr.evaluation.reproduce import Result, Table, difference, run, run_all, run_one
 from bitr.model.checkpoint import load, save
 from bitr.training.config import config_file
-from bitr.training.log import read_log
+from bitr.training.folder import read_log
 from tests.evaluation.cases import SMALL, plan, result
 from tests.training.cases import Heard
 

@@ -19,6 +19,7 @@ from bitr.evaluation.report import Repeated, Report, ranked
 from bitr.show.report import (
     MOST_ROWS,
     best_of,
+    environment,
     error_rows,
     render_assembly,
     render_evaluation,
@@ -26,7 +27,6 @@ from bitr.show.report import (
     write_html,
 )
 from bitr.show.stage import Scene
-from bitr.show.web import environment
 from tests.show.cases import assembly_of, cut_scene, with_keypoints
 from tests.show.parsed import Parsed, assert_allows_only_its_own, assert_loads_nothing
 

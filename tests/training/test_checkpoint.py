@@ -17,9 +17,9 @@ from bitr.errors import InputError
 from bitr.model import BITR, BITRConfig
 from bitr.settings import to_mapping
 from bitr.training import TrainConfig, checkpoint
-from bitr.training.checkpoint import Progress
 from bitr.training.distributed import Group
-from bitr.training.optimizer import Trainer
+from bitr.training.folder import Progress
+from bitr.training.step import Trainer
 from bitr.training.stream import collate
 from tests.training.cases import MODEL, assert_same_tensors, pair
 

@@ -13,8 +13,7 @@ import pytest
 
 from bitr.settings import to_toml
 from bitr.training import train
-from bitr.training.checkpoint import check
-from bitr.training.log import read_log
+from bitr.training.folder import check, read_log
 from tests.training.cases import TIMES, assert_same_tensors, checkpoints, config, weights, write_folder
 
 ENV = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -11,7 +11,7 @@ from bitr.model import BITR, Solution
 from bitr.model.distribution import Heads
 from bitr.model.projection import Unprojected
 from bitr.training.config import PLAIN, LossConfig
-from bitr.training.loss import (
+from bitr.training.step import (
     NEAR,
     Objective,
     crowding,

@@ -17,7 +17,7 @@ from rich.text import Text
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.batch import Pair, Summary, check_table, run_batch, solve_on_ray
 from bitr.assembly.network import Network
-from bitr.cli.console import PAGES, Counter, check_file, log, one_line, say
+from bitr.cli.options import PAGES, Counter, check_file, log, one_line, say
 from bitr.data.poses import read_pose
 from bitr.errors import InputError
 from bitr.evaluation.metrics import RIGHT
@@ -25,7 +25,7 @@ from bitr.files import whole_file
 from bitr.groups import rotation_angle
 from bitr.io import SUFFIXES, Geometry, as_points, read, write, write_scene
 from bitr.show import MOST_SHOWN, Scene, write_animation, write_png
-from bitr.show.film import FILM, check_film
+from bitr.show.picture import FILM, check_film
 from bitr.show.report import best_of, report_rows, report_settings, write_html
 
 POSES = (".txt", ".json")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import say
+from bitr.cli.options import say
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -173,7 +173,7 @@ def measure_models(quick: bool) -> Iterator[dict[str, Any]]:
         passes = {"forward": forward_pass, "training": training_step}
         if n * batch > 2 * LARGEST_TO_TRAIN:
             del passes["training"]
-        jobs = [unit(), *(partial(each, model, x, y) for each in passes.values())]
+        jobs: list[Job] = [unit(), *(partial(each, model, x, y) for each in passes.values())]
         one, *times = take_turns(jobs, patience_for(quick))
         row: dict[str, Any] = {"config": name, "max_degree": config.max_degree, "points": n, "batch": batch}
         for kind, found in zip(passes, times, strict=True):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import Counter, print_report, session
 from bitr.cli.evaluate import open_data
+from bitr.cli.options import Counter, print_report, session
 from bitr.errors import InputError
 from bitr.files import check_target
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import PAGES, check_file, one_line, session
+from bitr.cli.options import PAGES, check_file, one_line, session
 from bitr.errors import InputError
 from bitr.files import whole_file
 
@@ -56,6 +56,7 @@ def run(
         from bitr.assembly.network import Network
         from bitr.evaluation.certificate import audit, certify
         from bitr.model import BITR
+        from bitr.show.report import render_certificate
 
         subject = find_subject(model, seed)
         if isinstance(subject, BITR):
@@ -66,7 +67,7 @@ def run(
             certificate = audit(_guard(subject, model), name=model, trials=trials, seed=seed)
     if html is not None:
         with whole_file(html, force=force) as temporary:
-            temporary.write_text(certificate.to_html(), encoding="utf-8", newline="\n")
+            temporary.write_text(render_certificate(certificate), encoding="utf-8", newline="\n")
     if json:
         print(certificate.to_json())
     else:

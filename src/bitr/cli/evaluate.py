@@ -12,7 +12,7 @@ import typer
 
 from bitr import __version__
 from bitr.cli import options
-from bitr.cli.console import (
+from bitr.cli.options import (
     PAGES,
     Counter,
     check_file,

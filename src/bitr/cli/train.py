@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import Counter, log, one_line, say, session
+from bitr.cli.options import Counter, log, one_line, say, session
 
 if TYPE_CHECKING:
     from bitr.training import TrainConfig
-    from bitr.training.log import Listener, Record
+    from bitr.training.folder import Listener, Record
 
 EXAMPLE = "bitr train configs/bunny.toml --set run.steps=2000 -o runs/bunny"
 
@@ -81,7 +81,7 @@ def _train(
 ) -> dict[str, Any]:
     """Train, and say in one line what stopped it."""
     from bitr.training import TrainingError, train
-    from bitr.training.checkpoint import PATTERN
+    from bitr.training.folder import PATTERN
 
     try:
         return train(settings, folder, resume=resume, listener=listener)
@@ -119,7 +119,7 @@ def _report(result: dict[str, Any], folder: Path, as_json: bool) -> None:
 
 
 def _draw_curves(folder: Path, title: str) -> Path | None:
-    from bitr.training.log import draw_curves
+    from bitr.training.folder import draw_curves
 
     try:
         return draw_curves(folder, title)

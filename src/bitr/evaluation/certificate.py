@@ -21,7 +21,6 @@ from bitr.errors import InputError
 from bitr.groups import Cloud, Rigid
 from bitr.io import Geometry
 from bitr.model import BITR
-from bitr.show.web import render_page
 from bitr.testing import Laws, as_rigid, law_errors
 
 LAWS = ("bi", "swap", "scale")
@@ -114,10 +113,6 @@ class Certificate:
         """One JSON object in one line; an error that is not a finite number is null."""
         values = {"model": self.model, "ok": self.ok, "broken": list(self.broken), "seed": self.seed}
         return json.dumps(values | {"rows": [row.to_dict() for row in self.rows]}, allow_nan=False)
-
-    def to_html(self) -> str:
-        """One static page: text from outside is escaped, and its policy allows no script."""
-        return render_page("certificate.html", {"certificate": self}, ("page.css", "certificate.css"))
 
 
 def certify(

@@ -7,27 +7,32 @@ drawn by ``templates/report.js``.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.data import AssemblyPair
 from bitr.evaluation import charts
+from bitr.evaluation.certificate import Certificate
 from bitr.evaluation.charts import spread
 from bitr.evaluation.method import Method, law_errors_on, law_row
 from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns, ranked
 from bitr.files import whole_file
 from bitr.io import Geometry
 from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage, show_pair
-from bitr.show.web import render_page
 
 COLUMNS = ("weight", "method", "from", "overlap", "seam", "contact", "confidence")
 """Columns of a table of hypotheses."""
@@ -101,6 +106,11 @@ def render_evaluation(
     }
     styles = "page.css", "report.css", "evaluation.css"
     return render_page("evaluation.html", values, styles, ("report.js",))
+
+
+def render_certificate(certificate: Certificate) -> str:
+    """Render the equivariance certificate."""
+    return render_page("certificate.html", {"certificate": certificate}, ("page.css", "certificate.css"))
 
 
 def write_evaluation(
@@ -301,3 +311,45 @@ def _fit_ball(view: Matrix, points: Float64[np.ndarray, "n 3"]) -> dict[str, Any
     center = (seen.min(0) + seen.max(0)) / 2
     radius = float(np.linalg.norm(seen - center, axis=1).max())
     return {"center": (center @ view).tolist(), "radius": radius or 1.0}
+
+
+def render_page(
+    template: str, values: Mapping[str, Any], styles: Sequence[str], scripts: Sequence[str] = ()
+) -> str:
+    """Fill a template; styles and scripts are put into the page, so that it loads nothing.
+
+    Its Content-Security-Policy names the hashes of its style and its script: a browser runs no other script
+    and applies no other style. Bytes of a file name that are no text show as "?".
+    """
+    style, script = (Markup("".join(map(_read, names))) for names in (styles, scripts))
+    hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
+    page = environment().get_template(template).render(**values, style=style, script=script, **hashes)
+    return page.encode("utf-8", "replace").decode()
+
+
+def render_part(template: str, macro: str, **values: Any) -> str:
+    """Fill one macro of a template: a piece of HTML for a page that something else serves."""
+    return str(getattr(environment().get_template(template).module, macro)(**values))
+
+
+@cache
+def environment() -> Environment:
+    """Templates in which text is escaped, JSON cannot end its script element, and no value is missing."""
+    found = Environment(
+        loader=PackageLoader("bitr.show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return found
+
+
+def _read(name: str) -> str:
+    return (resources.files("bitr.show") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """The name of an inline script or style in a Content-Security-Policy."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
