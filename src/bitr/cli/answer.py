@@ -184,10 +184,7 @@ def list_facts(assembly: Assembly) -> list[Fact]:
         ("source", assembly.source),
         ("reference", assembly.reference),
         ("status", assembly.status + (f": {assembly.reason}" if assembly.reason else "")),
-        (
-            "confidence",
-            f"{assembly.confidence:.0%} that the pose is right: {RIGHT}",
-        ),
+        ("confidence", f"{assembly.confidence:.0%} that the pose is right: {RIGHT}"),
         ("method", METHODS[assembly.method]),
         ("turned by", f"{measure_turn(assembly.transformation):.2f}°"),
         ("fitness", f"{assembly.fitness:.3f} of the points have a partner on the other piece"),

@@ -56,8 +56,7 @@ def engine(network: Network, settings: Settings | None = None, name: str = "") -
     """The answer of ``bitr assemble`` with these weights and settings."""
     chosen = settings or Settings()
     return Method(
-        name or network.name,
-        lambda pair: assemble_geometries(pair.source, pair.reference, network, chosen),
+        name or network.name, lambda pair: assemble_geometries(pair.source, pair.reference, network, chosen)
     )
 
 
