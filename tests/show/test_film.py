@@ -9,11 +9,10 @@ from PIL import Image
 from bitr.errors import InputError
 from bitr.show import picture
 from bitr.show.picture import (
-    HEIGHT,
+    FILM_SIZE,
     REST,
     STAY,
     TRAVEL,
-    WIDTH,
     Layer,
     _progress,
     _shoot,
@@ -49,7 +48,7 @@ def test_the_gif_has_so_many_frames_of_even_sides_and_loops(gif):
         assert image.info["duration"] == picture.MILLISECONDS
         width, height = image.size
     assert (width % 2, height % 2) == (0, 0)
-    assert max(width / WIDTH, height / HEIGHT) == pytest.approx(1, abs=0.01)
+    assert max(width / FILM_SIZE[0], height / FILM_SIZE[1]) == pytest.approx(1, abs=0.01)
     assert gif.stat().st_size < 3_000_000
 
 
@@ -117,8 +116,8 @@ def inverse(shift):
 @pytest.mark.parametrize("points", [np.zeros((1, 3)), np.linspace(0, 1, 50)[:, None] * [1.0, 0.0, 0.0]])
 def test_single_points_and_lines_make_a_film_too(points):
     height, width, _ = next(draw_frames(Scene(points, points, np.eye(4)))).shape
-    assert 2 <= height <= HEIGHT + 1
-    assert 2 <= width <= WIDTH + 1
+    assert 2 <= height <= FILM_SIZE[1] + 1
+    assert 2 <= width <= FILM_SIZE[0] + 1
 
 
 def test_the_nearest_dot_is_seen_in_whatever_order():
