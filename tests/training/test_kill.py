@@ -51,7 +51,7 @@ def test_killed_three_times_and_resumed_it_ends_as_if_it_had_not_been(tmp_path):
         "bitr",
         "train",
         tmp_path / "a.toml",
-        "--out",
+        "--output",
         run,
         "--resume",
         "--quiet",

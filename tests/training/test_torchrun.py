@@ -42,7 +42,7 @@ def torchrun(folder, out, batch, *options, module="bitr", **env):
         *options,
     ]
     done = subprocess.run(
-        [*launch, "-m", module, "train", path, "--out", out, "--quiet", "--json"],
+        [*launch, "-m", module, "train", path, "--output", out, "--quiet", "--json"],
         env=os.environ | {"OMP_NUM_THREADS": "1"} | env,
         cwd=ROOT,
         capture_output=True,

@@ -131,7 +131,7 @@ def _calibrate(
     """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has."""
     from bitr.assembly.network import Network, with_verifier
     from bitr.assembly.orbit import with_symmetry
-    from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of
+    from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of, require_enough
     from bitr.model.checkpoint import find
 
     target = output or find(model)
@@ -143,6 +143,8 @@ def _calibrate(
         raise InputError(f"{model}: was calibrated on the {asked.split} split of {asked.data}")
     samplings = pairs_of(asked, root) if new is None else [new[: asked.pairs]]
     origin = replace(asked, pairs=sum(map(len, samplings)))
+    if not test:
+        require_enough(origin, origin.pairs)
     rows = collect(network, samplings, on_pair, with_symmetry)
     if test:
         return Report(model, origin, check(network.verifier, rows), network.joints, None)

@@ -188,8 +188,7 @@ def collect(
 
 def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Verifier, Check]:
     """The verifier, fitted on all pairs, and confidences that were each fitted on other pairs."""
-    if len(rows) < LEAST:
-        raise InputError(f"{origin.data}: {len(rows)} pairs, expected at least {LEAST} to fit on")
+    require_enough(origin, len(rows))
     fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
     fitted = [_fit([rows[i] for i in np.flatnonzero(fold != k).tolist()], origin, seed) for k in range(FOLDS)]
     best, other, right, possible = _answers([(fitted[k], each) for k, each in zip(fold, rows, strict=True)])
@@ -201,6 +200,12 @@ def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Veri
     told = asdict(origin) | {key: value for key, value in check.to_dict().items() if key != "bins"}
     map_ = _fit_map(best, other, right)
     return replace(_fit(rows, origin, seed), calibration=map_, origin=told), check
+
+
+def require_enough(origin: Origin, pairs: int) -> None:
+    """Raise where there are too few pairs to fit on, before any work is done for them."""
+    if pairs < LEAST:
+        raise InputError(f"{origin.data}: {pairs} pairs, expected at least {LEAST} to fit on")
 
 
 def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:

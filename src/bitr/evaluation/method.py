@@ -92,11 +92,7 @@ def u_bitr(name: str, config: BITRConfig, seed: int) -> Method:
 
 
 def median_u_bitr(name: str, config: BITRConfig, members: int, seed: int) -> Method:
-    """The median answer of several U-BITR, each also asked about the swapped pair: Φ(X, Y) Φ(X, X) and, from
-    the other side, (Φ(Y, X) Φ(Y, Y))⁻¹ = Φ(Y, Y) Φ(X, Y).
-
-    All of them are right where Y = gX (Prop. C.11), and so is their median, which moves with the pieces.
-    """
+    """The median of several U-BITR from both sides: Φ(X, Y) Φ(X, X) and Φ(Y, Y) Φ(X, Y) (Prop. C.11)."""
 
     def answer(number: int, x: Cloud, y: Cloud) -> Rigid:
         answers = []

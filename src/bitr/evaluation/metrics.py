@@ -157,8 +157,7 @@ def mating_errors(pose: Pose, truth: Pose, source: Points, reference: Points, so
 def euler_rmse_deg(pose: Pose, truth: Pose) -> float:
     """Root mean square of the differences of the Euler angles about the fixed axes x, y and z, in degrees.
 
-    A difference is at most 180°. This is no distance of rotations: where the middle angle is near ±90°,
-    near rotations have different angles, and turning the files changes it. See ``rotation_error_deg``.
+    It is no distance of rotations, and turning the files changes it: see ``rotation_error_deg``.
     """
     a, b = (Rotation.from_matrix(each[:3, :3]).as_euler("xyz", degrees=True) for each in (pose, truth))
     apart = np.abs(a - b)
@@ -166,11 +165,7 @@ def euler_rmse_deg(pose: Pose, truth: Pose) -> float:
 
 
 def diameter(points: Points) -> float:
-    """The greatest distance between two points.
-
-    Breaking Bad scales shapes to a box of side 1. Of long and of round shapes this is the box's longest side,
-    and it does not change when the shape is turned.
-    """
+    """The greatest distance between two points, in place of Breaking Bad's box, which a turn changes."""
     # joggled by rounding errors, so that flat shapes have a hull too
     corners = points[ConvexHull(points, qhull_options="QJ").vertices] if len(points) > 8 else points
     return float(max(np.linalg.norm(corners - corner, axis=1).max() for corner in corners))
