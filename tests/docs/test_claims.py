@@ -159,7 +159,10 @@ def test_the_bounds_of_the_certificate_are_those_of_the_code():
         assert judged == ("median" if name in MEDIAN else "worst")
 
 
-@pytest.mark.parametrize("name", ["shapes", "mug-hanging", "bowl-placing"])
+@pytest.mark.parametrize(
+    "name",
+    ["shapes", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mug-hanging", "bowl-placing"))],
+)
 def test_counts_on_the_page_of_data_are_right(name):
     counts = {(row[0], row[1]): row[2] for row in table_rows(text_of("docs/data.md")) if len(row) == 7}
     for split in ("train", "val", "test"):
