@@ -115,10 +115,7 @@ class Outputs:
 def assemble_pair(
     outputs: Outputs, model: str, settings: Settings, init: Path | None = None
 ) -> tuple[Assembly, list[Fact]]:
-    """Assemble the two inputs and write the outputs, which are checked before any work is done.
-
-    With a report the law errors are measured, and returned with the settings as rows of name and value.
-    """
+    """Assemble the inputs and write the outputs, checked first; a report adds rows: law errors, settings."""
     outputs.check()
     start = None if init is None else read_pose(init)
     log.info("loading the model %s", model)

@@ -115,11 +115,9 @@ def run(
 
 
 def open_data(model: str, name: str, split: str, root: Path | None) -> tuple[str, Pairs | None, str | None]:
-    """Find data by name, with respect to what the model was trained on.
+    """Find data by name: the data, the pairs if they are the user's own and new to the model, and a note.
 
-    Where a data set is not here, the stand-in that the model was trained on takes its place. Pairs of the
-    user's own that the model was trained on are no test, and are left out. Returns the name of the data, the
-    pairs if they are the user's own, and a note about both, which is also said on standard error.
+    Where a data set is not here, the stand-in that the model was trained on takes its place.
     """
     from bitr.data import info, is_name
     from bitr.training.stream import new_pairs, seen_by

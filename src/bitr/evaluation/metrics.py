@@ -50,8 +50,7 @@ Values = Float64[np.ndarray, " n"]
 def rotation_error_deg(pose: Pose, truth: Pose) -> float:
     r"""Δr of the paper (Sec. 6.1), also called RRE: :math:`\arccos\frac{\mathrm{tr}(r\,r_{gt}^\top) - 1}{2}`.
 
-    In degrees, from 0 to 180. Unchanged by motions of either cloud and by a swap. Computed by atan2, which
-    is the same number and keeps its digits near 0.
+    In degrees; unchanged by motions of either cloud and by a swap. Computed by atan2, exact near 0.
     """
     return float(torch.rad2deg(rotation_angle(torch.from_numpy(pose[:3, :3] @ truth[:3, :3].T))))
 
@@ -83,10 +82,7 @@ def _gap(a: Pose, b: Pose, point: Float64[np.ndarray, " 3"]) -> float:
 
 
 def chamfer(a: Points, b: Points) -> float:
-    r"""Squared Chamfer distance: the mean over a of :math:`\min_b \|a - b\|^2`, plus the same from b.
-
-    In the squared unit of the clouds; symmetric. As in Breaking Bad, both means are added, not averaged.
-    """
+    r"""Squared Chamfer distance of Breaking Bad: the mean over a of :math:`\min_b \|a - b\|^2`, plus that from b."""
     there, back = cKDTree(b).query(a)[0], cKDTree(a).query(b)[0]
     return float(np.mean(there**2) + np.mean(back**2))
 
@@ -103,10 +99,7 @@ def shape_chamfer(pose: Pose, truth: Pose, source: Points, reference: Points) ->
 
 
 def add_s(pose: Pose, truth: Pose, source: Points) -> float:
-    r"""ADD-S of object pose estimation: the mean over x of :math:`\min_{x'} \|g_{gt} x - g x'\|`.
-
-    In the unit of the pair. Small also where the shape is symmetric, known or not.
-    """
+    r"""ADD-S of object pose estimation: the mean over x of :math:`\min_{x'} \|g_{gt} x - g x'\|`."""
     return float(np.mean(cKDTree(move_points(pose, source)).query(move_points(truth, source))[0]))
 
 
@@ -134,10 +127,7 @@ class Mating:
 
 
 def mating_errors(pose: Pose, truth: Pose, source: Points, reference: Points, source_share: float) -> Mating:
-    """The errors of a pose; ``source_share`` is the source's share of the surface of both pieces.
-
-    A swap changes only the Euler angles; motions of either piece change only those; a scale changes nothing.
-    """
+    """The errors of a pose; ``source_share`` is the source's share of the surface of both pieces."""
     size = diameter(np.concatenate([move_points(truth, source), reference]))
     there = pose, truth, source, reference
     back = inverse(pose), inverse(truth), reference, source
@@ -203,8 +193,7 @@ def information_matrix(points: Points) -> Float64[np.ndarray, "6 6"]:
 def registration_rmse(pose: Pose, truth: Pose, information: Float64[np.ndarray, "6 6"]) -> float:
     r""":math:`\sqrt{\xi^\top \Lambda\,\xi / \Lambda_{00}}`, where ξ = (t, q) is of :math:`g_{gt}^{-1} g`.
 
-    The root mean square distance of the overlap from its place, exact for translations and to first order
-    for rotations; for large rotations it is only a large number. 3DMatch accepts what is below 0.2 m.
+    To first order the root mean square distance of the overlap from its place; 3DMatch accepts 0.2 m.
     """
     off = inverse(truth) @ pose
     quaternion = Rotation.from_matrix(off[:3, :3]).as_quat(canonical=True)  # x, y, z, w with w ≥ 0
@@ -255,11 +244,7 @@ class Recall:
 def recall(
     accepted: Bool[np.ndarray, " n"], degrees: Values, lengths: Values, scenes: Sequence[str] | None = None
 ) -> Recall:
-    """Recall, and RRE and RTE of the accepted pairs; with ``scenes``, each is a mean over scenes of means.
-
-    3DMatch counts by scene, so that one with many pairs weighs no more than the others. A scene without
-    accepted pairs has a recall of 0 and no part in RRE and RTE. Errors of refused pairs may be NaN.
-    """
+    """Recall, and RRE and RTE of the accepted pairs; with ``scenes``, means of scenes, as in 3DMatch."""
     places = np.asarray(scenes if scenes is not None else [""] * len(accepted))
     inside = [places == place for place in np.unique(places)]
     found = [scene & accepted for scene in inside if (scene & accepted).any()]
@@ -274,11 +259,9 @@ def recall(
 
 
 def is_right(pair: AssemblyPair, pose: Pose) -> bool:
-    """True if Δr < 15° and the piece is less than a tenth of the size from its place.
+    """True if Δr < 15° and the piece is less than a tenth of the assembled radius from its place.
 
-    The size is the radius of the assembled shape, its points' greatest distance from their centroid, which
-    Sec. 6 brings to 1. Where the pair has symmetries, the right answer nearest to the pose counts. No pose of
-    pieces that do not belong together is right.
+    The right answer nearest to the pose counts; unrelated pieces have none.
     """
     if not pair.related:
         return False
@@ -306,14 +289,11 @@ def nearest_truth(
     reference: Points,
     axis: Float64[np.ndarray, "2 3"] | None = None,
 ) -> Pose:
-    r"""The right answer that is nearest to the pose, for shapes with symmetries.
+    r"""The right answer that is nearest to the pose, for shapes with symmetries; one for all metrics.
 
     Minimises the mean over X of :math:`\|g x - g_{gt} x\|^2` plus the mean over Y of
-    :math:`\|g^{-1} y - g_{gt}^{-1} y\|^2`, so that the choice moves along with either cloud and with a swap.
-    With ``axis``, two points of an axis of the source, :math:`g_{gt} R_\theta` is right for every angle. The
-    sum is linear in :math:`R_\theta`, and so a wave :math:`a + b\cos\theta + c\sin\theta` whose lowest
-    place is known exactly. One answer is chosen for all metrics: a rotation and a translation that are
-    each near another answer are not right together.
+    :math:`\|g^{-1} y - g_{gt}^{-1} y\|^2`, so that the choice moves with either cloud and with a swap. With
+    an ``axis`` of the source, :math:`g_{gt} R_\theta` is right for every angle, and the sum a wave in θ.
     """
     if axis is None:
         return truths[int(np.argmin(_apart(pose, truths, source, reference)))]

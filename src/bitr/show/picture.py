@@ -250,12 +250,7 @@ def write_animation(path: Path, scene: Scene, *, force: bool) -> None:
 
 
 def draw_frames(scene: Scene) -> Iterator[Picture]:
-    """Draw the pictures of the film, one after another.
-
-    The source starts beside the reference, turned as its file has it, whatever place the file gives it. Its
-    centre goes straight to its place, while it turns about its centre at an even rate about one axis; slowly
-    at both ends. Red turns into yellow on the way.
-    """
+    """Draw the pictures of the film: the source goes from beside the reference to its place."""
     stage = set_stage(scene, FILM_POINTS)
     count = REST + TRAVEL + STAY
     shots = [_shoot(stage, _progress(frame), frame / count) for frame in range(count)]
@@ -312,10 +307,7 @@ def _write_gif(path: Path, frames: Iterable[Picture]) -> None:
 def paint(
     layers: Sequence[Layer], colors: Sequence[Vector], low: Corner, high: Corner, most: tuple[int, int]
 ) -> Picture:
-    """Paint the window from ``low`` to ``high`` as a picture of at most so many pixels, with even sides.
-
-    Points are dots, shaded by their surface; the nearest of all dots that cover a pixel is seen.
-    """
+    """Paint the window as a picture of at most ``most`` pixels: shaded dots, the nearest of which is seen."""
     scale = float((np.array(most) / (high - low)).min())
     width, height = (max(2, 2 * round(side * scale / 2)) for side in (high - low).tolist())
     depth = np.concatenate([layer.points[:, 2] for layer in layers])

@@ -1,8 +1,4 @@
-"""Reports as one HTML page that needs nothing but a browser: of an assembly, and of an evaluation.
-
-The same input gives the same text. Text from outside is escaped, and a page loads nothing. The 3-D view is
-drawn by ``templates/report.js``.
-"""
+"""Reports as one HTML page that needs nothing but a browser: of an assembly, and of an evaluation."""
 
 from __future__ import annotations
 
@@ -58,10 +54,7 @@ def write_html(path: Path, scene: Scene, assembly: Assembly | None = None, *, fo
 
 
 def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
-    """Render the report of an assembly.
-
-    With the assembly it has a banner where the answer is not ok, and the hypotheses, each to be looked at.
-    """
+    """Render the report of an assembly, with a banner where it is not ok, and its hypotheses."""
     stage, hypotheses = set_stage(scene), assembly.hypotheses if assembly else ()
     poses = [each.transformation for each in hypotheses] or [scene.transformation]
     doubtful = assembly if assembly and assembly.status != "ok" else None
@@ -82,11 +75,7 @@ def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
 def render_evaluation(
     report: Report, pairs: Sequence[Ranked], examples: Mapping[int, Scene], title: str
 ) -> str:
-    """Render the report of an evaluation: the table, the figures, and pairs to look at.
-
-    ``pairs`` are those of the first row of the report from the best to the worst, and ``examples`` some of
-    them by their place in that list.
-    """
+    """Render the report of an evaluation; ``examples`` are some of the ranked ``pairs``, by their place."""
     most = min(MOST_SHOWN, MOST_POINTS // (2 * len(examples)))
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
     listed = sorted({*spread(len(pairs), MOST_ROWS), *examples})
@@ -123,11 +112,7 @@ def write_evaluation(
     *,
     force: bool,
 ) -> None:
-    """Write the report of an evaluation, with pairs of its first row from the best to the worst.
-
-    ``pairs_of`` and ``method_of`` tell the pairs and the method of a sampling; without a method, there are no
-    law errors.
-    """
+    """Write the report of an evaluation; without ``method_of``, the method of a sampling, no law errors."""
     pairs = ranked(report.rows[0])
     shown = spread(sum(pair.score.errors is not None for pair in pairs), MOST_EXAMPLES)
     tried = {shown[index] for index in spread(len(shown), MOST_TRIED)}
@@ -316,11 +301,7 @@ def _fit_ball(view: Matrix, points: Float64[np.ndarray, "n 3"]) -> dict[str, Any
 def render_page(
     template: str, values: Mapping[str, Any], styles: Sequence[str], scripts: Sequence[str] = ()
 ) -> str:
-    """Fill a template; styles and scripts are put into the page, so that it loads nothing.
-
-    Its Content-Security-Policy names the hashes of its style and its script: a browser runs no other script
-    and applies no other style. Bytes of a file name that are no text show as "?".
-    """
+    """Fill a template; styles and scripts are put into the page, and its policy allows no others."""
     style, script = (Markup("".join(map(_read, names))) for names in (styles, scripts))
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
     page = environment().get_template(template).render(**values, style=style, script=script, **hashes)

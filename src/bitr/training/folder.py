@@ -86,10 +86,7 @@ class Parts:
 
 @contextmanager
 def own_folder(out: Path, resume: bool) -> Iterator[None]:
-    """Makes the folder of a run and keeps other processes from training there.
-
-    Refuses a folder that holds a run already, unless that is to go on.
-    """
+    """Makes the folder of a run for this process alone; refuses one that holds a run, unless to resume."""
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, expected a folder for the run")
     try:
@@ -190,10 +187,7 @@ def write_text(target: Path, text: str) -> None:
 
 
 def newest(folder: Path) -> tuple[bytes | None, list[str]]:
-    """The newest whole checkpoint, and a line for each damaged one that was passed over.
-
-    Going on from an older one leads to the same weights. Damaged files are left for their owner to look at.
-    """
+    """The newest whole checkpoint, and a line for each damaged one, which is passed over and left."""
     notes = []
     for path in sorted(folder.glob(PATTERN), reverse=True):
         data = path.read_bytes()

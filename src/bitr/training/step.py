@@ -49,10 +49,7 @@ class Errors:
 
 
 class Objective(nn.Module):
-    """Model and loss as one module, so that data-parallel training wraps both.
-
-    The model has ``solve(source, reference) -> Solution``.
-    """
+    """Model and loss as one module for data-parallel training; the model has ``solve(x, y) -> Solution``."""
 
     def __init__(self, model: nn.Module, config: LossConfig) -> None:
         super().__init__()
@@ -206,11 +203,7 @@ def pair_size(source: Cloud, reference: Cloud) -> Float[Tensor, " b"]:
 
 
 def crowding(keypoints: Float[Tensor, "b l 3"], reach: float) -> Float[Tensor, " b"]:
-    """How much closer than ``reach`` two key points are, as a mean over all twos of them.
-
-    The authors' term up to a constant, with the length of the difference in place of the sum of its
-    coordinates, which would change when the cloud turns.
-    """
+    """How much closer than ``reach`` two key points are, as a mean over all twos (the authors' term)."""
     count = keypoints.shape[1]
     i, j = torch.triu_indices(count, count, offset=1, device=keypoints.device)
     gaps = ((keypoints[:, i] - keypoints[:, j]).square().sum(-1) + 1e-12).sqrt()
@@ -244,11 +237,7 @@ class Trainer:
         self.averaged = Objective(self.parts.average, PLAIN)
 
     def step(self, batch: Batch, number: int, stop: bool) -> Step:
-        """One step on the global batch, of which ``batch`` is this process's share.
-
-        The gradient is that of the mean over the global batch, however many processes share it. A step whose
-        loss or gradient is not finite changes nothing.
-        """
+        """One step on the global batch, of which ``batch`` is a share; if it is not finite, nothing changes."""
         run, parts, device = self.config.run, self.parts, self.group.device
         for group in (group for each in parts.optimizers for group in each.param_groups):
             group["lr"] = group["times"] * rate_at(number, run.steps, self.config.optimizer)
@@ -269,8 +258,7 @@ class Trainer:
 class Muon(torch.optim.Optimizer):
     """Steepest descent in the spectral norm, with Nesterov's momentum and decoupled weight decay.
 
-    PyTorch's own orthogonalises in bfloat16, which virtual machines that announce AMX and do not have it end
-    with an illegal instruction. This one is in the precision of the weights, matrices of one shape together.
+    Unlike PyTorch's, in the precision of the weights: machines may announce AMX and not have it.
     """
 
     @torch.no_grad()
@@ -305,11 +293,7 @@ def orthogonalize(matrices: Float[Tensor, "g r c"]) -> Float[Tensor, "g r c"]:
 def make_optimizers(
     parameters: Iterable[nn.Parameter], config: OptimizerConfig
 ) -> tuple[torch.optim.Optimizer, ...]:
-    """Optimisers, each with its share of the parameters; ``times`` of a group is its rate over the config's.
-
-    Muon moves a matrix equally far in all its directions, also in those of small gradients. It takes matrices
-    only; AdamW takes the rest: biases and the weights of radial functions.
-    """
+    """Muon for matrices, AdamW for the rest, or one for all; ``times`` is a group's rate over the config's."""
     matrices: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for each in parameters:

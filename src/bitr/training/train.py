@@ -64,8 +64,7 @@ def train(
 ) -> dict[str, Any]:
     """Trains and returns the content of ``result.json``; ``bitr.load(out)`` loads the best weights.
 
-    The same config gives the same weights, bit for bit, on one machine, also when the run is killed at any
-    moment and goes on with ``resume``.
+    The same config gives the same weights, bit for bit, also when a killed run goes on with ``resume``.
     """
     with join(config.run.device) as group, listen_for_stop() as stop_asked:
         if config.run.batch < group.world:
