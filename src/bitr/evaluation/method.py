@@ -123,7 +123,7 @@ def _model(config: BITRConfig, *seeds: int) -> BITR:
 
 
 def median(poses: list[Rigid], center: Float64[Tensor, " 3"]) -> Rigid:
-    r"""The rotation with the least :math:`\sum_i \|r - r_i\|_F`, and the centroid's place alike (Weiszfeld)."""
+    r"""The rotation with the least :math:`\sum_i \|r - r_i\|_F`, the centroid's place alike (Weiszfeld)."""
     rotations = torch.stack([pose.rotation for pose in poses])
     places = torch.stack([pose.act(center[None])[0] for pose in poses])
     rotation, place = nearest_rotation(rotations.mean(0)), places.mean(0)
@@ -214,7 +214,7 @@ def under(method: Method, test: str, rng: np.random.Generator) -> Method:
 
 
 def law_errors_on(method: Method, pair: AssemblyPair, pose: Pose, rng: np.random.Generator) -> Laws:
-    """Δ_bi, Δ_swap and Δ_scale as ``bitr.testing.pose_gap`` measures them; ``pose`` answers the pair itself."""
+    """Δ_bi, Δ_swap and Δ_scale as ``bitr.testing.pose_gap`` measures them; ``pose`` answers the pair."""
     plain = as_rigid(pose)
     gaps = {
         test: pose_gap(as_rigid(under(method, test, rng).pose(pair)), plain, pair.source.points)

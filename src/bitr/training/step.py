@@ -237,7 +237,7 @@ class Trainer:
         self.averaged = Objective(self.parts.average, PLAIN)
 
     def step(self, batch: Batch, number: int, stop: bool) -> Step:
-        """One step on the global batch, of which ``batch`` is a share; if it is not finite, nothing changes."""
+        """One step on the global batch, ``batch`` being a share; one that is not finite is left out."""
         run, parts, device = self.config.run, self.parts, self.group.device
         for group in (group for each in parts.optimizers for group in each.param_groups):
             group["lr"] = group["times"] * rate_at(number, run.steps, self.config.optimizer)
@@ -293,7 +293,7 @@ def orthogonalize(matrices: Float[Tensor, "g r c"]) -> Float[Tensor, "g r c"]:
 def make_optimizers(
     parameters: Iterable[nn.Parameter], config: OptimizerConfig
 ) -> tuple[torch.optim.Optimizer, ...]:
-    """Muon for matrices, AdamW for the rest, or one for all; ``times`` is a group's rate over the config's."""
+    """Muon for matrices, AdamW for the rest, or one for all; ``times`` is the rate over the config's."""
     matrices: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for each in parameters:
