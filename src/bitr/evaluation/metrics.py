@@ -82,7 +82,7 @@ def _gap(a: Pose, b: Pose, point: Float64[np.ndarray, " 3"]) -> float:
 
 
 def chamfer(a: Points, b: Points) -> float:
-    r"""Breaking Bad's squared Chamfer distance: the mean over a of :math:`\min_b \|a - b\|^2`, plus the reverse."""
+    r"""Breaking Bad's squared Chamfer distance: the mean over a of :math:`\min_b \|a - b\|^2`, plus back."""
     there, back = cKDTree(b).query(a)[0], cKDTree(a).query(b)[0]
     return float(np.mean(there**2) + np.mean(back**2))
 
