@@ -15,8 +15,7 @@ from e3nn import o3
 from tests.reference.literal import literal_layer
 from torch import Tensor, nn
 
-from benchmarks import no_grad
-from bitr.cli.bench import Job, Patience, Times, example_clouds, patience_for, take_turns
+from bitr.evaluation.speed import Job, Patience, Times, example_clouds, no_grad, patience_for, take_turns
 from bitr.groups import Field, Rep, components
 from bitr.layers import Chebyshev, Edges, Neighborhoods, TransformerLayer, edges_of
 

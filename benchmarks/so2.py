@@ -17,10 +17,9 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from benchmarks import no_grad
 from benchmarks.peers import trained
 from benchmarks.so2_layer import Frames, SO2Layer, frames_of, rows_by_rotation
-from bitr.cli.bench import Patience, take_turns
+from bitr.evaluation.speed import Patience, no_grad, take_turns
 from bitr.groups import Field, Rep, components
 from bitr.layers import Chebyshev, Edges, Neighborhoods, TransformerLayer, attention, edges_of, kernel
 from bitr.layers.edges import angular_matrices

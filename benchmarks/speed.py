@@ -24,18 +24,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import no_grad, peers
-from bitr.cli.bench import (
+from benchmarks import peers
+from bitr.evaluation.speed import (
+    CONFIGS,
     LARGEST_TO_TRAIN,
     SIDE,
     Job,
     Patience,
-    configs,
-    describe_machine,
     example_clouds,
+    machine,
+    machine_lines,
+    no_grad,
     patience_for,
-    print_facts,
-    print_table,
+    table_lines,
     take_turns,
     training_step,
     unit,
@@ -73,7 +74,7 @@ class MemoryRow:
 def memory_rows(quick: bool) -> Iterator[MemoryRow]:
     """No rows where the system does not say."""
     for n in () if not STATUS.exists() else (1024,) if quick else (1024, 4096, 65536):
-        for name in configs():
+        for name in CONFIGS:
             forward = _in_child("model", name, n, "forward")
             training = _in_child("model", name, n, "training") if n <= LARGEST_TO_TRAIN else None
             yield MemoryRow(name, n, forward, training)
@@ -98,7 +99,7 @@ def peak(kind: str, name: str, points: str, detail: str) -> float:
     """The peak of this process, in MB above its memory just before; the first, small call loads libraries."""
     n = int(points)
     if kind == "model":
-        model, clouds, few = BITR(configs()[name]), example_clouds(n, 1), example_clouds(64, 1)
+        model, clouds, few = BITR(CONFIGS[name]()), example_clouds(n, 1), example_clouds(64, 1)
         small: Job = partial(training_step, model, *few)
         forward, training = no_grad(partial(model, *clouds)), partial(training_step, model, *clouds)
         job: Job = forward if detail == "forward" else training
@@ -157,8 +158,8 @@ class LimitRow:
 
 def limit_rows(quick: bool, n: int = 1024) -> Iterator[LimitRow]:
     patience = patience_for(quick)
-    for name, config in configs().items():
-        model, (x, y) = BITR(config).eval(), example_clouds(n, 1)
+    for name, make in CONFIGS.items():
+        model, (x, y) = BITR(make()).eval(), example_clouds(n, 1)
         forward = no_grad(partial(model, x, y))
         product, ours = take_turns([unit(), forward], patience)
         with FlopCounterMode(display=False) as counter:
@@ -187,7 +188,7 @@ def copy_rate(patience: Patience) -> float:
 
 def facts(quick: bool) -> dict[str, str | int | float]:
     """The machine, with the rate of a large copy."""
-    return describe_machine(quick) | {"copy_gb_per_second": copy_rate(patience_for(quick))}
+    return machine(quick) | {"copy_gb_per_second": copy_rate(patience_for(quick))}
 
 
 class Traffic(TorchDispatchMode):
@@ -285,8 +286,8 @@ class Stopwatch:
 def stage_rows(quick: bool, n: int = 1024) -> Iterator[StageRow]:
     x, y = example_clouds(n, 1)
     passes = (("forward", FORWARD, "the rest"), ("with backward", BACKWARD, "the rest of the backward pass"))
-    for name, config in configs().items():
-        model, runs = BITR(config).eval(), 5 if quick else 20
+    for name, make in CONFIGS.items():
+        model, runs = BITR(make()).eval(), 5 if quick else 20
         for job, stages, rest in passes:
             found = [_run(model, x, y, stages, rest) for _ in range(runs)]
             fastest = min(found, key=lambda seconds: sum(seconds.values()))
@@ -338,9 +339,11 @@ def main(arguments: list[str] | None = None) -> None:
         found = {name: [asdict(row) for row in rows(given.quick)] for name, (_, rows) in TABLES.items()}
         print(json.dumps({"machine": facts(given.quick), **found}))
         return
-    print_facts(facts(given.quick))
+    print(*machine_lines(facts(given.quick)), sep="\n")
     for kind, rows in TABLES.values():
-        print_table(kind.COLUMNS, (row.cells() for row in rows(given.quick)))
+        print()
+        for line in table_lines(kind.COLUMNS, (row.cells() for row in rows(given.quick))):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

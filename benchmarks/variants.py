@@ -12,8 +12,7 @@ import argparse
 
 import torch
 
-from benchmarks import no_grad
-from bitr.cli.bench import Job, Patience, configs, example_clouds, take_turns
+from bitr.evaluation.speed import CONFIGS, Job, Patience, example_clouds, no_grad, take_turns
 from bitr.layers.neighbors import by_matrix, by_tree
 from bitr.model import BITR
 
@@ -29,7 +28,7 @@ def main() -> None:
     with_inductor = parser.parse_args().compile
     print("| model | points | forward pass | ms | times as long as plain |")
     print("| --- | --- | --- | --- | --- |")
-    for name in configs():
+    for name in CONFIGS:
         jobs = variants(name, with_inductor and name == "default")
         fastest = [turns.fastest for turns in take_turns([no_grad(job) for _, _, job in jobs], PATIENCE)]
         for (points, what, _), seconds in zip(jobs, fastest, strict=True):
@@ -53,7 +52,7 @@ def searches(n: int) -> tuple[Job, Job]:
 def variants(name: str, with_inductor: bool) -> list[tuple[int, str, Job]]:
     """Points, name and job of each variant; the plain pass first."""
     torch.manual_seed(0)
-    model = BITR(configs()[name]).eval()
+    model = BITR(CONFIGS[name]()).eval()
     (x, y), small = example_clouds(1024, 1), example_clouds(64, 1)
 
     def rounded() -> object:

@@ -9,8 +9,8 @@ from benchmarks.speed import BACKWARD, FORWARD, LimitRow, MemoryRow, StageRow, S
 
 from benchmarks import peers, speed
 from bitr import BITR, Rigid
-from bitr.cli import bench
-from bitr.cli.bench import Patience, Times, example_clouds
+from bitr.evaluation import speed as timing
+from bitr.evaluation.speed import Patience, Times, example_clouds
 from bitr.groups import Rep, turn
 from bitr.layers import Neighborhoods
 from tests.conftest import assert_same_field, random_field, random_points
@@ -111,7 +111,7 @@ def test_tables_have_a_cell_under_every_head_also_where_nothing_was_measured(mon
     one = {name: (type(row), lambda quick, row=row: iter([row])) for name, row in ROWS.items()}
     assert list(one) == list(speed.TABLES)
     monkeypatch.setattr(speed, "TABLES", one)
-    monkeypatch.setattr(speed, "describe_machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
+    monkeypatch.setattr(speed, "machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
     speed.main(["--quick"])
     facts, *printed = capsys.readouterr().out.strip().split("\n\n")
     assert "- unit ms: 7.0" in facts
@@ -121,7 +121,7 @@ def test_tables_have_a_cell_under_every_head_also_where_nothing_was_measured(mon
 
 @pytest.mark.slow
 def test_the_study_prints_one_json_object(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "QUICK", Patience(rounds=1, seconds=0.0, least=1))
+    monkeypatch.setattr(timing, "QUICK", Patience(rounds=1, seconds=0.0, least=1))
     monkeypatch.setattr(peers, "points_for", lambda max_degree, quick: 64)
     speed.main(["--quick", "--json"])
     report = json.loads(capsys.readouterr().out)

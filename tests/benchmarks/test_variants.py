@@ -4,10 +4,10 @@ import pytest
 import torch
 from benchmarks.variants import searches, variants
 
-from bitr.cli.bench import configs
+from bitr.evaluation.speed import CONFIGS
 
 
-@pytest.mark.parametrize("name", configs())
+@pytest.mark.parametrize("name", CONFIGS)
 def test_every_variant_gives_a_pose(name):
     for _, _, job in variants(name, with_inductor=False):
         with torch.no_grad():

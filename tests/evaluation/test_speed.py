@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from bitr.cli import bench
-from bitr.cli.bench import Patience, Times, take_turns
+from bitr.evaluation import speed
+from bitr.evaluation.speed import ModelRow, Patience, Times, take_turns
 
 
 class Clock:
@@ -23,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(bench, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: clock.now))
     return clock
 
 
@@ -47,8 +48,8 @@ def test_patience_ends_the_turns_but_not_before_the_least(clock):
 
 @pytest.mark.slow
 def test_bench_prints_one_json_object(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "QUICK", Patience(rounds=1, seconds=0.0, least=1))
-    monkeypatch.setattr(bench, "QUICK_SIZES", (64,))
+    monkeypatch.setattr(speed, "QUICK", Patience(rounds=1, seconds=0.0, least=1))
+    monkeypatch.setattr(speed, "QUICK_SIZES", (64,))
     bench.run(quick=True, json=True)
     report = json.loads(capsys.readouterr().out)
     assert report.keys() == {"machine", "models"}
@@ -61,10 +62,9 @@ def test_bench_prints_one_json_object(monkeypatch, capsys):
 
 
 def test_bench_prints_a_table_with_a_cell_under_every_head(monkeypatch, capsys):
-    row = {"config": "default", "max_degree": 1, "points": 256, "batch": 1, "forward_units": 2.25}
-    row |= {"forward_ms": 15.0, "forward_gflop": 0.125}
-    monkeypatch.setattr(bench, "measure_models", lambda quick: iter([row]))
-    monkeypatch.setattr(bench, "describe_machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
+    row = ModelRow("default", 1, 256, 1, 2.25, 15.0, 16.0, None, None, None, 0.125)
+    monkeypatch.setattr(speed, "model_rows", lambda quick: iter([row]))
+    monkeypatch.setattr(speed, "machine", lambda quick: {"threads": 2, "unit_ms": 7.0})
     bench.run(quick=True, json=False)
     facts, table = capsys.readouterr().out.split("\n\n")
     assert facts.splitlines() == ["- threads: 2", "- unit ms: 7.0"]
