@@ -35,6 +35,12 @@ def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(target: Path, text: str, *, force: bool) -> None:
+    """Write a text file, whole or not at all."""
+    with whole_file(target, force=force) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
 def _flush(path: Path) -> None:
     """Wait until the content is on the disk: after a power cut a name must not point to nothing."""
     handle = os.open(path, os.O_RDONLY)

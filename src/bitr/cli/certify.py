@@ -14,7 +14,7 @@ import typer
 from bitr.cli import options
 from bitr.cli.options import PAGES, check_file, one_line, session
 from bitr.errors import InputError
-from bitr.files import whole_file
+from bitr.files import write_text
 
 if TYPE_CHECKING:
     from bitr.evaluation.certificate import Certificate
@@ -66,8 +66,7 @@ def run(
         else:
             certificate = audit(_guard(subject, model), name=model, trials=trials, seed=seed)
     if html is not None:
-        with whole_file(html, force=force) as temporary:
-            temporary.write_text(render_certificate(certificate), encoding="utf-8", newline="\n")
+        write_text(html, render_certificate(certificate), force=force)
     if json:
         print(certificate.to_json())
     else:

@@ -25,7 +25,7 @@ from bitr.cli.options import (
     session,
 )
 from bitr.errors import InputError
-from bitr.files import check_target, whole_file
+from bitr.files import check_target, write_text
 
 if TYPE_CHECKING:
     from bitr.assembly.assemble import Settings
@@ -263,9 +263,8 @@ def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list
     from bitr.show import write_png
 
     folder.mkdir(exist_ok=True)
-    for name, text in ((JSON, report.to_json() + "\n"), (TABLE, report.to_markdown())):
-        with whole_file(folder / name, force=force) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    write_text(folder / JSON, report.to_json() + "\n", force=force)
+    write_text(folder / TABLE, report.to_markdown(), force=force)
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
     charts.rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
     charts.recall_curve(errors).write(folder / RECALL, force=force)

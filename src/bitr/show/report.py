@@ -26,7 +26,7 @@ from bitr.evaluation.certificate import Certificate
 from bitr.evaluation.charts import spread
 from bitr.evaluation.method import Method, law_errors_on, law_row
 from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns, ranked
-from bitr.files import whole_file
+from bitr.files import write_text
 from bitr.io import Geometry
 from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage, show_pair
 
@@ -49,8 +49,7 @@ log = logging.getLogger("bitr")
 
 def write_html(path: Path, scene: Scene, assembly: Assembly | None = None, *, force: bool) -> None:
     """Write the report; without ``force`` an existing file is refused, and no partial file is ever left."""
-    with whole_file(path, force=force) as temporary:
-        temporary.write_text(render_assembly(scene, assembly), encoding="utf-8", newline="\n")
+    write_text(path, render_assembly(scene, assembly), force=force)
 
 
 def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
@@ -128,9 +127,7 @@ def write_evaluation(
             rng = np.random.default_rng([seed, found.sampling, found.number])
             facts.append(law_row(law_errors_on(method_of(found.sampling), pair, pose, rng)))
         examples[place] = replace(show_pair(pair, pose, found.name), facts=facts)
-    with whole_file(path, force=force) as temporary:
-        text = render_evaluation(report, pairs, examples, title)
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_text(path, render_evaluation(report, pairs, examples, title), force=force)
 
 
 def list_evidence(hypothesis: Hypothesis) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from safetensors.torch import load as tensors_of
 from torch import Tensor, nn
 
 from bitr.errors import InputError
-from bitr.files import only_one, whole_file
+from bitr.files import only_one, whole_file, write_text
 from bitr.model.checkpoint import CHECKSUM, checksum
 from bitr.model.checkpoint import pack as pack_weights
 
@@ -181,11 +181,6 @@ def write(folder: Path, data: bytes, step: int, keep: int) -> Path:
     return target
 
 
-def write_text(target: Path, text: str) -> None:
-    with whole_file(target, force=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
 def newest(folder: Path) -> tuple[bytes | None, list[str]]:
     """The newest whole checkpoint, and a line for each damaged one, which is passed over and left."""
     notes = []
@@ -315,8 +310,7 @@ class RunLog:
     def __init__(self, folder: Path, step: int) -> None:
         self.path = folder / LOG
         rows = [row for row in read_log(folder) if row["step"] <= step] if self.path.exists() else []
-        with whole_file(self.path, force=True) as temporary:
-            temporary.write_text(_lines(rows, header=True), encoding="utf-8")
+        write_text(self.path, _lines(rows, header=True), force=True)
         self.board = _board(folder / "tensorboard", step)
 
     def add(self, record: Record) -> None:

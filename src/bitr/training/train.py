@@ -16,6 +16,7 @@ from torch import nn
 
 from bitr.data import info
 from bitr.errors import InputError, is_full
+from bitr.files import write_text
 from bitr.model import BITR, BITRConfig
 from bitr.model.checkpoint import FILE_NAME, load, save
 from bitr.settings import to_mapping, to_toml
@@ -122,8 +123,8 @@ class Run:
         self.split_hash = split["sha256"]
         self.log = RunLog(self.out, self.progress.step) if self.group.leads else None
         if self.group.leads:
-            folder.write_text(self.out / "config.toml", to_toml(self.config))
-            folder.write_text(self.out / SPLIT, json.dumps(split, indent=1) + "\n")
+            write_text(self.out / "config.toml", to_toml(self.config), force=True)
+            write_text(self.out / SPLIT, json.dumps(split, indent=1) + "\n", force=True)
 
     def go(self, stop_asked: Callable[[], bool]) -> dict[str, Any]:
         """Takes the remaining steps; validates, records and saves between them."""
@@ -262,7 +263,7 @@ class Run:
         }
         if self.log is not None:
             self.log.close()
-            folder.write_text(self.out / "result.json", json.dumps(result, indent=1) + "\n")
+            write_text(self.out / "result.json", json.dumps(result, indent=1) + "\n", force=True)
         return result
 
 
