@@ -8,7 +8,8 @@ from PIL import Image
 
 from bitr.errors import InputError
 from bitr.evaluation.calibrate import reliability
-from bitr.evaluation.charts import (
+from bitr.evaluation.metrics import chance_density, chance_recall
+from bitr.evaluation.report import (
     BIN,
     Curve,
     error_against_keep,
@@ -17,7 +18,6 @@ from bitr.evaluation.charts import (
     rotation_histogram,
     spread,
 )
-from bitr.evaluation.metrics import chance_density, chance_recall
 
 SMALL, LARGE = np.array([1.0, 5.0, 20.0]), np.array([100.0, np.nan, 179.0, 60.0])
 KEEP = np.array([0.7, 0.5, 0.3])

@@ -13,9 +13,8 @@ from scipy.spatial.transform import Rotation
 
 from bitr.assembly.assemble import Settings
 from bitr.errors import InputError
-from bitr.evaluation.charts import spread
 from bitr.evaluation.evaluate import Errors, Evaluation, Score
-from bitr.evaluation.report import Repeated, Report, ranked
+from bitr.evaluation.report import Repeated, Report, ranked, spread
 from bitr.show.report import (
     MOST_ROWS,
     best_of,

@@ -71,7 +71,7 @@ def run(
             check_target(path, force=force)
     with session(verbose, counted=True) as on_pair:  # torch takes a second to import: something is shown
         from bitr.evaluation.calibrate import Origin
-        from bitr.evaluation.charts import reliability_diagram
+        from bitr.evaluation.report import reliability_diagram
 
         name, new, _ = open_data(model, data, chosen, data_root)
         asked = Origin(name, chosen, seed, pairs)

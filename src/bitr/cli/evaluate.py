@@ -259,15 +259,15 @@ def _shift(on_row: Counter, done: int, total: int) -> Counter:
 
 def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list[Path]:
     """Write the JSON, the table, Δr as a histogram and as a recall curve, and the median pair."""
-    from bitr.evaluation import charts
+    from bitr.evaluation.report import recall_curve, rotation_histogram
     from bitr.show import write_png
 
     folder.mkdir(exist_ok=True)
     write_text(folder / JSON, report.to_json() + "\n", force=force)
     write_text(folder / TABLE, report.to_markdown(), force=force)
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
-    charts.rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
-    charts.recall_curve(errors).write(folder / RECALL, force=force)
+    rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
+    recall_curve(errors).write(folder / RECALL, force=force)
     write_png(folder / MEDIAN, find_median(report.rows[0], job), force=force)
     return [folder / name for name in FILES]
 

@@ -21,11 +21,19 @@ from markupsafe import Markup
 from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.data import AssemblyPair
-from bitr.evaluation import charts
 from bitr.evaluation.certificate import Certificate
-from bitr.evaluation.charts import spread
 from bitr.evaluation.method import Method, law_errors_on, law_row
-from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns, ranked
+from bitr.evaluation.report import (
+    NONE,
+    NOTES,
+    Ranked,
+    Report,
+    columns,
+    ranked,
+    recall_curve,
+    rotation_histogram,
+    spread,
+)
 from bitr.files import write_text
 from bitr.io import Geometry
 from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage, show_pair
@@ -84,8 +92,8 @@ def render_evaluation(
         "title": title,
         "table": list(zip(*table, strict=True)),
         "notes": NOTES,
-        "histogram": charts.rotation_histogram(errors).to_uri(),
-        "recall": charts.recall_curve(errors).to_uri(),
+        "histogram": rotation_histogram(errors).to_uri(),
+        "recall": recall_curve(errors).to_uri(),
         "settings": [(name, str(value)) for name, value in report.settings.items() if value is not None],
         "listed": f"{some}{len(pairs):,}",
         "rows": [_list_pair(place, pairs[place]) for place in listed],
