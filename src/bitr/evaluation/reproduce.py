@@ -23,6 +23,7 @@ from bitr.data.piece import as_cloud
 from bitr.data.sim import success
 from bitr.data.transforms import assembled, both, crop, jitter, move_randomly, two_samples
 from bitr.errors import InputError
+from bitr.evaluation import report as charts
 from bitr.evaluation.baselines import baseline
 from bitr.evaluation.evaluate import Evaluation, evaluate
 from bitr.evaluation.experiment import (
@@ -49,17 +50,7 @@ from bitr.evaluation.method import (
     under,
 )
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_level
-from bitr.evaluation.report import (
-    NOTES,
-    Curve,
-    Published,
-    Repeated,
-    as_line,
-    error_against_keep,
-    recall_curve,
-    rotation_histogram,
-    table,
-)
+from bitr.evaluation.report import NOTES, Published, Repeated, as_line, table
 from bitr.files import whole_file
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
@@ -462,7 +453,7 @@ def write_files(folder: Path, result: Result) -> list[Path]:
         prefix = re.sub(r"[^\w.]+", "-", each.title) + "-" if len(result.tables) > 1 else ""
         rows = [row for row in each.rows if row.samplings]
         errors = {row.name: row.pooled.values("rotation_error_deg") for row in rows}
-        for name, draw in (("rotation_error", rotation_histogram), ("recall", recall_curve)):
+        for name, draw in (("rotation_error", charts.rotation_histogram), ("recall", charts.recall_curve)):
             written.append(folder / f"{prefix}{name}.png")
             draw(errors).write(written[-1], force=True)
         written += _write_pictures(folder, each.pairs, rows[0].samplings[0], prefix)
@@ -503,11 +494,11 @@ def _write_curves(folder: Path, tables: tuple[Table, ...]) -> list[Path]:
     for error, (label, level) in AGAINST_KEEP.items():
         curves = {name: _curve(name, error, tables) for name in names}
         written.append(folder / f"{error}_against_keep.png")
-        error_against_keep(curves, label, level).write(written[-1], force=True)
+        charts.error_against_keep(curves, label, level).write(written[-1], force=True)
     return written
 
 
-def _curve(name: str, error: str, tables: tuple[Table, ...]) -> Curve:
+def _curve(name: str, error: str, tables: tuple[Table, ...]) -> charts.Curve:
     """Bars are the standard deviation between samplings, as in the paper; pairs differ by much more."""
     found = [
         (each.keep, summary.mean, row.between(error) or 0.0)
@@ -516,4 +507,4 @@ def _curve(name: str, error: str, tables: tuple[Table, ...]) -> Curve:
         if row.name == name and (summary := row.pooled.summary(error)) is not None
     ]
     keep, mean, std = (np.array(column, dtype=np.float64) for column in zip(*found, strict=True))
-    return Curve(keep, mean, std)
+    return charts.Curve(keep, mean, std)
