@@ -115,7 +115,7 @@ def walk_step(folder: Path) -> Walk:
     from bitr.settings import from_file
     from bitr.training import TrainConfig, train
     from bitr.training.config import config_file
-    from bitr.training.log import Record, Silent
+    from bitr.training.folder import Record, Silent
 
     walk = Walk()
 

@@ -10,10 +10,13 @@ import pytest
 
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # as the command does, before torch looks
 
+import hypothesis
 import torch
 
 from bitr.groups import Field, Rep, components
 
+hypothesis.settings.register_profile("bitr", deadline=None)  # no test depends on timing
+hypothesis.settings.load_profile("bitr")
 torch.set_num_threads(1)  # pytest runs one worker per core
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
 

@@ -20,7 +20,6 @@ ORDER = [
     "assembly",
     "show.stage",  # evaluations draw their own pictures, and reports show evaluations
     "show.picture",
-    "show.web",
     "testing",
     "training",
     "evaluation",

@@ -46,8 +46,6 @@ def values_of(cls):
 
 
 def _value_of(kind, low, high):
-    if get_origin(kind) is tuple:  # a temperature at first and at last
-        return st.tuples(*[st.floats(1e-3, 1e3)] * 2)
     if kind in (int, float):
         return st.integers(int(low), int(high)) if kind is int else st.floats(low, high)
     return (

@@ -13,6 +13,12 @@ from typing import BinaryIO
 from bitr.errors import require
 
 
+def write_text(target: Path, text: str, *, force: bool) -> None:
+    """Write a text file, whole or not at all."""
+    with whole_file(target, force=force) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
 @contextmanager
 def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
     """Give a temporary file beside ``target``, which is renamed at the end, or removed after an error.

@@ -233,7 +233,7 @@ def test_two_halves_are_joined_at_their_seam_and_crops_by_what_they_share():
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_the_same_cloud_twice_is_the_identity(moves):
-    x = two_pieces(900)[0]
+    x = two_pieces(500)[0]
     g = motion(3) if moves else np.eye(4)
     found = assembled(Geometry(x), Geometry(moved(x, g)))
     assert found.method == "overlap"
@@ -306,17 +306,23 @@ def test_a_fast_answer_is_the_models_own():
 
 
 @pytest.mark.parametrize("reason", NO_SHAPE)
-@pytest.mark.parametrize("options", [{}, {"hypotheses": 2, "method": "overlap"}, FAST])
-def test_a_piece_without_a_shape_is_told_and_does_no_harm(reason, options):
-    other = two_pieces(300)[1]
-    for name, pair in (("source", (NO_SHAPE[reason], other)), ("reference", (other, NO_SHAPE[reason]))):
-        answer = assembled(*(Geometry(side, name="piece") for side in pair), **options)
-        assert answer.status == "degenerate"
-        assert answer.status == "degenerate"
-        assert answer.confidence == 0
-        assert answer.reason.startswith(f"the {name} {reason}")
-        assert np.isfinite(answer.transformation).all()
-        assert json.loads(answer.to_json())["status"] == "degenerate"
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("source", {}),
+        ("reference", {"hypotheses": 2, "method": "overlap"}),
+        ("source", FAST),
+        ("reference", FAST),
+    ],
+)
+def test_a_piece_without_a_shape_is_told_and_does_no_harm(reason, name, options):
+    pair = (NO_SHAPE[reason], two_pieces(300)[1])[:: 1 if name == "source" else -1]
+    answer = assembled(*(Geometry(side, name="piece") for side in pair), **options)
+    assert answer.status == "degenerate"
+    assert answer.confidence == 0
+    assert answer.reason.startswith(f"the {name} {reason}")
+    assert np.isfinite(answer.transformation).all()
+    assert json.loads(answer.to_json())["status"] == "degenerate"
 
 
 def test_two_pieces_without_a_shape_are_both_told():
@@ -368,6 +374,11 @@ def test_a_symmetric_piece_makes_an_answer_ambiguous():
     found = assembled(cube, other, sure, points=1000)
     assert found.status == "ambiguous"
     assert found.reason.startswith("the source looks the same after 23 turns, those of a cube")
+
+
+@pytest.mark.slow
+def test_two_symmetric_pieces_make_an_answer_ambiguous():
+    cube, sure = Geometry(solid("cube", 0)), linear_verifier(3.0)
     both = assembled(cube, Geometry(solid("cube", 1)), sure, points=1000)
     assert both.reason.startswith("both pieces look the same after 23 turns, those of a cube")
 

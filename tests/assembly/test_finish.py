@@ -81,13 +81,13 @@ def test_every_method_finishes_what_is_proposed():
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["overlap", "seam", "touch", "model"])
 def test_a_method_that_is_forced_is_the_only_one_beside_the_models_pose(method):
-    x, y, _ = cut_pair(600)
+    x, y, _ = cut_pair(400)
     assert set(finished(x, y, ["model", method])[2].methods) == {"model", method}
 
 
 @pytest.mark.slow
 def test_a_given_pose_near_the_truth_is_finished_by_overlap():
-    pair = overlapping(0)
+    pair = overlapping(0, n=500)
     near = shift(0.02, 0.02, 0.02) @ pair.ref_from_src
     sampled, _, found = finished(pair.source, pair.reference, ["overlap", "model"], near)
     ended = [

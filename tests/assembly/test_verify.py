@@ -60,21 +60,25 @@ def test_evidence_is_finite_and_has_a_number_of_every_name(plain):
         assert column.max() <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_no_law_changes_the_evidence(cut, plain, law):
-    found = judged(*changed(law, *cut), init=changed_pose(law, motion(5)))
+def test_no_law_changes_the_evidence(cut, plain):
+    """All laws at once: the pieces are moved, scaled and swapped."""
+    init = motion(5)
+    for law in LAWS:
+        cut, init = changed(law, *cut), changed_pose(law, init)
+    found = judged(*cut, init=init)
     assert found.candidates.methods == plain.candidates.methods
     assert found.candidates.origins == plain.candidates.origins
     np.testing.assert_allclose(found.evidence, plain.evidence, atol=1e-5)
     np.testing.assert_allclose(found.scores, plain.scores, atol=1e-4)
 
 
-def test_scores_come_best_first(cut):
-    assert (np.diff(judged(*cut).scores) <= 0).all()
+def test_scores_come_best_first_after_a_given_pose_that_is_kept(plain):
+    assert plain.candidates.methods[0] == "given" or plain.candidates.origins[0] == "given"
+    assert (np.diff(plain.scores[1:]) <= 0).all()
 
 
 def test_the_truth_of_a_crop_has_more_overlap_and_of_a_cut_more_seam_than_the_rest(plain, cut):
-    pair = overlapping(0)
+    pair = overlapping(0, n=600)
     found = judged(pair.source.points, pair.reference.points, init=pair.ref_from_src)
     rows = {m: found.evidence[i] for i, m in enumerate(found.candidates.methods) if m == "given"}
     assert rows["given"][NAMES.index("overlap_larger")] > 0.4
@@ -82,9 +86,8 @@ def test_the_truth_of_a_crop_has_more_overlap_and_of_a_cut_more_seam_than_the_re
     found = judged(*cut, init=truth)
     given = found.candidates.methods.index("given")
     assert found.evidence[given, NAMES.index("seam")] > 0.25
-    wrong = judged(*cut, init=motion(6))
-    given = wrong.candidates.methods.index("given")
-    assert wrong.evidence[given, NAMES.index("seam")] < 0.2
+    given = plain.candidates.methods.index("given")
+    assert plain.evidence[given, NAMES.index("seam")] < 0.2
 
 
 def test_without_borders_and_in_few_points_evidence_is_finite():

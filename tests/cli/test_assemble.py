@@ -133,19 +133,18 @@ def test_a_method_can_be_forced(engine, method):
     assert json.loads(out)["method"] == method
 
 
-def test_several_poses_are_listed_with_their_weights_and_the_first_is_written(engine, tmp_path):
-    pose = tmp_path / "pose.txt"
-    found = json.loads(engine("--json", "--hypotheses", "3")[1])
-    status, out, _ = engine("--hypotheses", "3", "-o", pose)
+def test_several_poses_are_listed_with_their_weights_and_all_are_written(engine, assemble, tmp_path):
+    status, out, _ = engine("--hypotheses", "3", "-o", tmp_path / "pose.json")
     assert status == 0
+    found = json.loads((tmp_path / "pose.json").read_text())
     assert len(found["hypotheses"]) == 3
     rows = [line for line in out.splitlines() if line.startswith("pose ")]
     first = found["hypotheses"][0]
     assert rows[0].startswith(f"pose 1      weight {first['weight']:.3f}, {first['method']} from ")
     assert rows[0].endswith("0.00° from the first")
     assert [row.split()[3] for row in rows] == [f"{h['weight']:.3f}," for h in found["hypotheses"]]
-    assert np.array_equal(np.loadtxt(pose), found["hypotheses"][0]["transformation"])
-    assert "pose 1" not in engine()[1]
+    assert found["transformation"] == found["hypotheses"][0]["transformation"]
+    assert "pose 1" not in assemble()[1]
 
 
 def test_how_far_an_answer_can_be_trusted_is_told_to_people(engine, files, tmp_path):

@@ -20,7 +20,7 @@ from tests.assembly.cases import SMALL, linear_verifier
 
 pytestmark = pytest.mark.slow
 
-POINTS, PAIRS = 110, 12
+POINTS, PAIRS = 110, 10
 """Of a jug in place of 800, and enough to fit on in place of 50."""
 
 
@@ -116,7 +116,7 @@ WRONG = {
         "the test split is not fitted on; measure on it with --test",
     ),
     "output with --test": (("jugs", "--test", "-o", "a.safetensors"), "with --test none is fitted"),
-    "few pairs": (("jugs", "--pairs", "3"), "3 pairs, expected at least 12 to fit on"),
+    "few pairs": (("jugs", "--pairs", "3"), "3 pairs, expected at least 10 to fit on"),
     "a data set": (("jug",), "did you mean jugs?"),
 }
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from bitr.cli.console import log, session
+from bitr.cli.options import log, session
 from bitr.errors import InputError
 
 

@@ -24,19 +24,19 @@ def good(tmp_path):
 
 
 @pytest.mark.slow
-def test_in_place_of_the_source_and_of_the_reference(corpus, good, tmp_path, weights, capsys, monkeypatch):
+def test_in_place_of_the_source_or_of_the_reference(corpus, good, tmp_path, weights, capsys, monkeypatch):
     network = Network.of(weights)
     monkeypatch.setattr(Network, "of", lambda _: network)  # loaded once, to be quick
     outputs = ["-o", str(tmp_path / "out.ply"), "--html", str(tmp_path / "out.html")]
     before, wrong = set(tmp_path.iterdir()), []
     assert len(corpus) >= 60
-    for path, fragment in corpus:
-        for pair in ((str(path), good), (good, str(path))):
-            status = main(["assemble", *pair, "--model", str(weights), "--json", *outputs])
-            out, err = capsys.readouterr()
-            one_line = err.startswith("bitr: ") and err.count("\n") == 1
-            if (status, out) != (2, "") or not one_line or fragment not in err:
-                wrong.append(f"{path.name}: status {status}, out {out!r:.80}, err {err!r:.300}")
+    for number, (path, fragment) in enumerate(corpus):
+        pair = (str(path), good)[:: 1 if number % 2 else -1]
+        status = main(["assemble", *pair, "--model", str(weights), "--json", *outputs])
+        out, err = capsys.readouterr()
+        one_line = err.startswith("bitr: ") and err.count("\n") == 1
+        if (status, out) != (2, "") or not one_line or fragment not in err:
+            wrong.append(f"{path.name}: status {status}, out {out!r:.80}, err {err!r:.300}")
     assert "\n".join(wrong) == ""
     assert set(tmp_path.iterdir()) == before
 
@@ -44,7 +44,7 @@ def test_in_place_of_the_source_and_of_the_reference(corpus, good, tmp_path, wei
 @pytest.mark.slow
 def test_in_a_process_of_its_own(corpus, good, tmp_path, weights):
     """Nothing else may end up on the two streams either, from libraries or from the interpreter."""
-    for path, fragment in corpus[:: len(corpus) // 5]:
+    for path, fragment in corpus[:: len(corpus) // 2]:
         call = [sys.executable, "-m", "bitr", "assemble", path, good, "--model", weights, "--json"]
         done = subprocess.run(
             [*map(str, call), "-o", str(tmp_path / "out.ply")], capture_output=True, text=True

@@ -9,7 +9,7 @@ import pytest
 import bitr
 import bitr.cli
 from bitr.cli import main
-from bitr.cli.console import one_line
+from bitr.cli.options import one_line
 from tests.pieces import two_pieces
 
 COMMANDS = ("assemble", "calibrate", "certify", "evaluate", "reproduce", "train", "view", "demo", "bench")

@@ -104,10 +104,3 @@ def test_names_and_choices_are_those_that_the_commands_know():
     assert options.list_experiments() == [*EXPERIMENTS, "all"]
     assert all(find(name).stem == name for name in options.list_models())
     assert all(config_file(name).stem == name for name in options.list_configs())
-
-
-def test_train_still_takes_the_earlier_name_of_its_folder(capsys):
-    assert main(["train", "--help"]) == 0
-    out = capsys.readouterr().out
-    assert "--output" in out
-    assert "--out " not in out

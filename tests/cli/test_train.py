@@ -22,10 +22,9 @@ from bitr.cli.train import Records
 from bitr.errors import InputError
 from bitr.settings import from_file, to_toml
 from bitr.training import TrainConfig
-from bitr.training.checkpoint import LOCK, check, own_folder
 from bitr.training.config import DataConfig, config_file
-from bitr.training.log import Record
-from bitr.training.optimizer import Trainer
+from bitr.training.folder import LOCK, Record, check, own_folder
+from bitr.training.step import Trainer
 from bitr.training.stream import sources
 from tests.training.cases import assert_same_tensors, changed, checkpoints, config, weights, write_folder
 
@@ -50,7 +49,7 @@ def finished(tmp_path_factory, pairs):
     folder = tmp_path_factory.mktemp("finished")
     settings = config(pairs, run_steps=2, run_checkpoint_every=1, run_log_every=1)
     (folder / "tiny.toml").write_text(to_toml(settings))
-    assert main(["train", str(folder / "tiny.toml"), "--out", str(folder / "run"), "--quiet"]) == 0
+    assert main(["train", str(folder / "tiny.toml"), "--output", str(folder / "run"), "--quiet"]) == 0
     return folder / "tiny.toml", folder / "run"
 
 
@@ -162,7 +161,7 @@ def test_a_folder_that_cannot_be_written_to_is_one_line(capsys, tmp_path, toml):
 def test_a_run_that_is_there_is_not_begun_again(capsys, finished):
     toml, run = finished
     assert "holds a run already; go on with --resume, or choose another" in refused(
-        capsys, toml, "--out", run
+        capsys, toml, "--output", run
     )
     assert_intact(run, 2)
 
@@ -172,7 +171,7 @@ def test_a_second_training_in_one_folder_is_refused_and_names_the_first(capsys, 
     run = Path(shutil.copytree(made, tmp_path / "run"))
     with own_folder(run, resume=True):
         for option in ([], ["--resume"]):
-            said = refused(capsys, toml, "--out", run, *option)
+            said = refused(capsys, toml, "--output", run, *option)
             assert f"{run}: process {os.getpid()} on {socket.gethostname()} is training here" in said
     assert not (run / LOCK).exists()
 
@@ -180,13 +179,13 @@ def test_a_second_training_in_one_folder_is_refused_and_names_the_first(capsys, 
 def test_a_lock_that_a_killed_process_left_is_nobodys(capsys, tmp_path, finished):
     toml, made = finished
     run = Path(shutil.copytree(made, tmp_path / "run"))
-    holder = "from bitr.training.checkpoint import own_folder; from pathlib import Path; import os, sys\n"
+    holder = "from bitr.training.folder import own_folder; from pathlib import Path; import os, sys\n"
     holder += "with own_folder(Path(sys.argv[1]), True): os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", holder, run]).returncode == -signal.SIGKILL
     assert (run / LOCK).exists()
     for text in ((run / LOCK).read_text(), f"process {os.getpid()} on another-host\n", ""):
         (run / LOCK).write_text(text)
-        assert main(["train", str(toml), "--out", str(run), "--resume", "--quiet"]) == 0
+        assert main(["train", str(toml), "--output", str(run), "--resume", "--quiet"]) == 0
         assert not (run / LOCK).exists()
 
 
@@ -211,7 +210,7 @@ def test_a_terminal_that_is_gone_does_not_end_training(monkeypatch):
 
 def test_other_settings_do_not_go_on(capsys, finished):
     toml, run = finished
-    said = refused(capsys, toml, "--out", run, "--resume", "--set", "run.batch=3")
+    said = refused(capsys, toml, "--output", run, "--resume", "--set", "run.batch=3")
     assert "was begun with run.batch = 2, and 3 is asked for" in said
     assert_intact(run, 2)
 
@@ -235,7 +234,7 @@ def test_checkpoints_that_are_all_corrupt_are_one_line_and_left_alone(capsys, tm
     run = Path(shutil.copytree(made, tmp_path / "run"))
     for path in checkpoints(run):
         path.write_bytes(b"nothing")
-    assert "none of its 2 checkpoints can be read" in refused(capsys, toml, "--out", run, "--resume")
+    assert "none of its 2 checkpoints can be read" in refused(capsys, toml, "--output", run, "--resume")
     assert [path.read_bytes() for path in checkpoints(run)] == [b"nothing"] * 2
 
 
@@ -274,8 +273,8 @@ def test_a_picture_that_finds_no_room_is_no_failure(capsys, monkeypatch, tmp_pat
     def full(folder, title):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("bitr.training.log.draw_curves", full)
-    assert main(["train", str(toml), "--out", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
+    monkeypatch.setattr("bitr.training.folder.draw_curves", full)
+    assert main(["train", str(toml), "--output", str(tmp_path / "run"), "--set", "run.steps=1"]) == 0
     out, err = capsys.readouterr()
     assert err.endswith("no curves.png: No space left on device\n")
     assert "curves" not in out
@@ -314,7 +313,7 @@ def test_a_small_file_system_that_gets_full_is_one_line(tmp_path, finished, room
     """With room for one checkpoint and not for the weights beside it, and for one with the weights."""
     toml, made = finished
     run, size = tmp_path / "small" / "run", round(room * checkpoints(made)[0].stat().st_size)
-    command = f"{sys.executable} -m bitr train {toml} --set run.validate_every=2 --out {run} --quiet"
+    command = f"{sys.executable} -m bitr train {toml} --set run.validate_every=2 --output {run} --quiet"
     done = own_mount(
         tmp_path / "small", f"size={size}", f"{command}; status=$?; cp -r {run} {tmp_path}; exit $status"
     )
@@ -329,7 +328,7 @@ def test_a_small_file_system_that_gets_full_is_one_line(tmp_path, finished, room
 def test_a_file_system_that_is_read_only_is_one_line(tmp_path, toml):
     run = tmp_path / "locked" / "run"
     done = own_mount(
-        tmp_path / "locked", "size=100k,ro", f"{sys.executable} -m bitr train {toml} --out {run}"
+        tmp_path / "locked", "size=100k,ro", f"{sys.executable} -m bitr train {toml} --output {run}"
     )
     assert done.returncode == 2
     assert done.stderr == f"bitr: {run}: cannot be made (Read-only file system); choose another --output\n"
@@ -436,7 +435,7 @@ def test_a_notice_to_all_processes_of_a_run_leaves_a_checkpoint(tmp_path, toml):
         "run.checkpoint_every=100000",
         "run.validate_every=100000",
     ]
-    command = [sys.executable, "-m", "bitr", "train", toml, "--out", run, "--quiet"]
+    command = [sys.executable, "-m", "bitr", "train", toml, "--output", run, "--quiet"]
     command += [part for change in changes for part in ("--set", change)]
     process = subprocess.Popen(
         command,
@@ -517,7 +516,7 @@ def test_a_stand_in_is_said_at_the_start_in_the_summary_and_in_the_record_and_me
 
 def test_a_run_does_not_go_on_from_its_stand_in_to_the_data_itself(capsys, tmp_path, toml, real_data):
     run = tmp_path / "run"
-    begin = [toml, *STAND_IN, "--set", f"data.root={tmp_path}", "--set", "data.val_pairs=2", "--out", run]
+    begin = [toml, *STAND_IN, "--set", f"data.root={tmp_path}", "--set", "data.val_pairs=2", "--output", run]
     assert main(["train", *map(str, begin)]) == 0
     capsys.readouterr()
     begin[begin.index(f"data.root={tmp_path}")] = f"data.root={real_data}"
@@ -549,7 +548,7 @@ def test_new_pairs_are_measured_on_and_what_first_weights_were_trained_on_is_kno
     toml, run = finished
     others = write_folder(tmp_path / "others", 3, first=10)
     changes = ["--set", f"data.name={others}", "--init-from", str(run), "--set", "run.steps=1"]
-    assert main(["train", str(toml), *changes, "--out", str(tmp_path / "second")]) == 0
+    assert main(["train", str(toml), *changes, "--output", str(tmp_path / "second")]) == 0
     capsys.readouterr()
     for folder, left in ((pairs, 1), (others, 1)):
         assert main(["evaluate", str(tmp_path / "second"), str(folder), "--fast", "--json"]) == 0

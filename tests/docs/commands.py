@@ -13,6 +13,7 @@ from bitr.data import datasets
 from tests.docs.documents import ROOT
 
 SHORTER = {
+    "assemble": "--fast",
     "train": "--set run.steps=2 --set run.batch=2 --set data.points=100 --set data.workers=0 "
     "--set data.val_pairs=2 --set run.validate_every=2",
     "evaluate": "--limit 2 --samplings 1 --fast --points 100",
@@ -21,7 +22,7 @@ SHORTER = {
 """Added to a documented command, so that it runs in a moment; what the document says stays in it."""
 ONLY_PARSED = {
     "bench": "measures the machine for minutes",
-    "certify": "compares every layer for half a minute; tests/cli/test_certify.py runs it",
+    "certify": "takes half a minute; tests/cli/test_certify.py runs it",
     "calibrate": "solves a thousand pairs",
     "data fetch": "downloads",
     "demo": "tests/cli/test_demo.py runs it",

@@ -18,7 +18,7 @@ from bitr.assembly.sample import DENSE
 from bitr.assembly.verify import LISTED, MATCHES, NAMES
 from bitr.cli import app
 from bitr.data import dataset, datasets
-from bitr.evaluation.certificate import BOUNDS
+from bitr.evaluation.certificate import BOUNDS, MEDIAN
 from bitr.io import SUFFIXES
 from bitr.model import BITRConfig
 from bitr.settings import read_toml
@@ -156,10 +156,13 @@ def test_the_bounds_of_the_certificate_are_those_of_the_code():
     for name, bounds in BOUNDS.items():
         *numbers, judged = rows[name]
         assert tuple(map(float, numbers)) == (bounds.bi, bounds.swap, bounds.scale)
-        assert judged == bounds.judged
+        assert judged == ("median" if name in MEDIAN else "worst")
 
 
-@pytest.mark.parametrize("name", ["shapes", "mug-hanging", "bowl-placing"])
+@pytest.mark.parametrize(
+    "name",
+    ["shapes", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mug-hanging", "bowl-placing"))],
+)
 def test_counts_on_the_page_of_data_are_right(name):
     counts = {(row[0], row[1]): row[2] for row in table_rows(text_of("docs/data.md")) if len(row) == 7}
     for split in ("train", "val", "test"):

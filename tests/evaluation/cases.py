@@ -4,22 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.walk import SMALL
 
 from bitr.evaluation.experiment import Budget, Plan, find_experiment
 from bitr.evaluation.reproduce import Result, run
-
-SMALL = (
-    "model.num_layers=1",
-    "model.num_keypoints=4",
-    "model.channels=2",
-    "model.num_heads=1",
-    "model.num_neighbors=4",
-    "data.points=48",
-    "data.val_pairs=2",
-    "data.workers=0",
-    "run.batch=2",
-    "run.steps=4",
-)
 
 
 def plan(out: Path, **changes: Any) -> Plan:

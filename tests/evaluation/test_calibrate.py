@@ -20,7 +20,9 @@ TOLD = NAMES.index("seam")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(calibrating, "STEPS", 150)
+    monkeypatch.setattr(calibrating, "STEPS", 60)
+    monkeypatch.setattr(calibrating, "RATE", 0.06)
+    monkeypatch.setattr(calibrating, "ENSEMBLE", 2)
 
 
 def rows(count, rng, slope=6.0, candidates=5):
@@ -40,7 +42,7 @@ def rows(count, rng, slope=6.0, candidates=5):
 
 def test_the_fit_separates_right_from_wrong():
     rng = np.random.default_rng(0)
-    verifier, held_back = calibrate(ORIGIN, rows(300, rng))
+    verifier, held_back = calibrate(ORIGIN, rows(200, rng))
     fresh = check(verifier, rows(300, rng)).to_dict()
     assert fresh["auroc"] > 0.75
     assert fresh["expected_calibration_error"] < 0.15
@@ -64,7 +66,6 @@ def test_noise_is_not_held_for_knowledge():
     assert calibrate(ORIGIN, noise)[1].to_dict()["auroc"] < 0.75
 
 
-@pytest.mark.slow
 def test_the_same_rows_and_seed_give_the_same_fit():
     one, other = (calibrate(ORIGIN, rows(60, np.random.default_rng(2)))[0] for _ in range(2))
     assert one.to_dict() == other.to_dict()
@@ -101,13 +102,11 @@ def test_joints_are_the_methods_of_right_answers():
 
 
 def test_candidates_are_those_of_assemble_with_what_is_right():
-    source, reference, truth = cut_pair(500)
+    source, reference, truth = cut_pair(300)
     pair = AssemblyPair(source, reference, truth, "pair")
     told = []
-    found = collect(network(), [[pair], [pair]], lambda done, total: told.append((done, total)))
-    assert told == [(1, 2), (2, 2)]
-    (one, other) = found
-    np.testing.assert_array_equal(one.evidence, other.evidence)
+    (one,) = collect(network(), [[], [pair]], lambda done, total: told.append((done, total)))
+    assert told == [(1, 1)]
     assert one.evidence.shape == (len(one.right), len(NAMES))
     assert len(one.methods) == len(one.poses) == len(one.right)
     assert not one.right.all()

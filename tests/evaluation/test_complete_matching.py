@@ -17,7 +17,7 @@ from tests.evaluation.cases import plan, result
 TINY = BITRConfig(num_keypoints=4, num_layers=1, channels=2, num_neighbors=8, num_heads=1)
 METHODS = {
     "U-BITR": lambda name, seed: u_bitr(name, TINY, seed),
-    "median": lambda name, seed: median_u_bitr(name, TINY, 3, seed),
+    "median": lambda name, seed: median_u_bitr(name, TINY, 2, seed),
 }
 
 
@@ -25,7 +25,7 @@ METHODS = {
 def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("BITR_DATA", raising=False)
-        patch.setattr(reproduce, "MATCHED_POINTS", 128)
+        patch.setattr(reproduce, "MATCHED_POINTS", 96)
         patch.setattr(reproduce, "UNTRAINED", METHODS)
         return result("complete-matching", plan(tmp_path_factory.mktemp("complete"), limit=1))
 

@@ -36,7 +36,7 @@ from bitr.testing import (
 )
 from bitr.training import TrainConfig, train
 from bitr.training.config import DataConfig, LossConfig, RunConfig
-from bitr.training.loss import pose_loss
+from bitr.training.step import pose_loss
 from tests.data.cases import pair_of
 
 NAMES = sorted(REGRESSORS)

@@ -86,7 +86,7 @@ def test_the_results_of_a_batch_can_be_scored(suffix, tmp_path, pairs):
     manifest = write_pairs(tmp_path / "data", pairs, "test")
     (tmp_path / "data" / "pairs" / "000001" / "source.npz").write_bytes(b"damaged")
     results = tmp_path / f"results{suffix}"
-    run_batch(read_manifest(manifest), Network(untrained().double(), "m"), Settings(), results)
+    run_batch(read_manifest(manifest), Network(untrained().double(), "m"), Settings(fast=True), results)
     found = evaluate_predictions(results, pairs)
     assert found.failed == 1
     assert "source.npz" in found.scores[1].failure

@@ -16,7 +16,7 @@ from bitr.evaluation.report import Published, Repeated
 from bitr.evaluation.reproduce import Result, Table, difference, run, run_all, run_one
 from bitr.model.checkpoint import load, save
 from bitr.training.config import config_file
-from bitr.training.log import read_log
+from bitr.training.folder import read_log
 from tests.evaluation.cases import SMALL, plan, result
 from tests.training.cases import Heard
 
@@ -169,10 +169,12 @@ COMPARED = replace(
 OURS = ["BITR", "bitr assemble", "BITR + ICP"]
 
 
-@pytest.fixture
-def rows(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "kiss_matcher", None)  # as if it were not installed
-    result = run(COMPARED, plan(tmp_path, baselines="all", samplings=1))
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("BITR_DATA", raising=False)
+        patch.setitem(sys.modules, "kiss_matcher", None)  # as if it were not installed
+        result = run(COMPARED, plan(tmp_path_factory.mktemp("rows"), baselines="all", samplings=1, limit=1))
     assert "with the same budget each" in result.to_markdown()
     return {row.name: row for row in result.tables[0].rows}
 

@@ -7,13 +7,13 @@ import pytest
 from PIL import Image
 
 from bitr.errors import InputError
-from bitr.show import film
-from bitr.show.film import (
-    HEIGHT,
+from bitr.show import picture
+from bitr.show.picture import (
+    FILM_SIZE,
     REST,
     STAY,
     TRAVEL,
-    WIDTH,
+    Layer,
     _progress,
     _shoot,
     draw_frames,
@@ -21,7 +21,6 @@ from bitr.show.film import (
     paint,
     write_animation,
 )
-from bitr.show.picture import Layer
 from bitr.show.stage import Scene, set_stage
 from tests.show.cases import colored, cut_scene
 
@@ -46,10 +45,10 @@ def test_the_gif_has_so_many_frames_of_even_sides_and_loops(gif):
     with Image.open(gif) as image:
         assert image.n_frames == COUNT
         assert image.info["loop"] == 0
-        assert image.info["duration"] == film.MILLISECONDS
+        assert image.info["duration"] == picture.MILLISECONDS
         width, height = image.size
     assert (width % 2, height % 2) == (0, 0)
-    assert max(width / WIDTH, height / HEIGHT) == pytest.approx(1, abs=0.01)
+    assert max(width / FILM_SIZE[0], height / FILM_SIZE[1]) == pytest.approx(1, abs=0.01)
     assert gif.stat().st_size < 3_000_000
 
 
@@ -117,8 +116,8 @@ def inverse(shift):
 @pytest.mark.parametrize("points", [np.zeros((1, 3)), np.linspace(0, 1, 50)[:, None] * [1.0, 0.0, 0.0]])
 def test_single_points_and_lines_make_a_film_too(points):
     height, width, _ = next(draw_frames(Scene(points, points, np.eye(4)))).shape
-    assert 2 <= height <= HEIGHT + 1
-    assert 2 <= width <= WIDTH + 1
+    assert 2 <= height <= FILM_SIZE[1] + 1
+    assert 2 <= width <= FILM_SIZE[0] + 1
 
 
 def test_the_nearest_dot_is_seen_in_whatever_order():
@@ -146,7 +145,7 @@ def test_an_existing_file_is_refused_without_force_and_none_is_partial(tmp_path,
         path.write_bytes(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr("bitr.show.film._write_gif", fail)
+    monkeypatch.setattr("bitr.show.picture._write_gif", fail)
     with pytest.raises(OSError, match="disk full"):
         write_animation(target, cut_scene(), force=True)
     assert target.read_bytes() == b"mine"
@@ -159,7 +158,7 @@ def test_other_suffixes_are_refused(tmp_path):
 
 
 def test_without_pillow_one_line_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(film, "find_spec", lambda name: None)
+    monkeypatch.setattr(picture, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r'pip install -e "\.\[viz\]"') as caught:
         write_animation(tmp_path / "a.gif", cut_scene(), force=False)
     assert "\n" not in str(caught.value)

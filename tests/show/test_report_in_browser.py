@@ -228,7 +228,7 @@ def test_nothing_sticks_out_at_any_width(page, report, evaluation, width):
 def test_the_page_opens_on_the_pair_in_the_middle(page, evaluation, dark):
     page.open(evaluation, **TALL, dark=dark)
     assert page.errors == []
-    assert page.requested == [evaluation.as_uri()]
+    assert [each for each in page.requested if not each.startswith("data:")] == [evaluation.as_uri()]
     for name in ("yellow", "blue"):
         assert colored(view(page), name).mean() > 0.03
     current = page.evaluate("document.querySelector('tr[aria-current=true]').textContent")

@@ -16,7 +16,7 @@ from bitr.io import Geometry
 from bitr.model import BITRConfig
 from bitr.training import TrainConfig
 from bitr.training.config import DataConfig, LossConfig, OptimizerConfig, RunConfig
-from bitr.training.log import Record
+from bitr.training.folder import Record
 
 MODEL = BITRConfig(num_keypoints=4, num_layers=1, channels=2, cloud_channels=2, num_neighbors=4, num_heads=1)
 TABLES = {"data": DataConfig, "loss": LossConfig, "optimizer": OptimizerConfig, "run": RunConfig}

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from bitr.cli import main
-from bitr.training.optimizer import Trainer
+from bitr.training.step import Trainer
 
 step = Trainer.step
 

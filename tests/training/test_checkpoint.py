@@ -16,10 +16,10 @@ from bitr import files
 from bitr.errors import InputError
 from bitr.model import BITR, BITRConfig
 from bitr.settings import to_mapping
-from bitr.training import TrainConfig, checkpoint
-from bitr.training.checkpoint import Progress
+from bitr.training import TrainConfig, folder
 from bitr.training.distributed import Group
-from bitr.training.optimizer import Trainer
+from bitr.training.folder import Progress
+from bitr.training.step import Trainer
 from bitr.training.stream import collate
 from tests.training.cases import MODEL, assert_same_tensors, pair
 
@@ -44,7 +44,7 @@ def trained():
 @pytest.fixture(scope="module")
 def data(trained):
     torch.manual_seed(5)
-    return checkpoint.pack(trained.parts, PROGRESS, to_mapping(CONFIG))
+    return folder.pack(trained.parts, PROGRESS, to_mapping(CONFIG))
 
 
 def content(parts):
@@ -61,12 +61,12 @@ def test_everything_comes_back_bit_for_bit(trained, data):
     before = content(trained.parts)
     assert any(not torch.equal(content(other.parts)[name], value) for name, value in before.items())
     torch.manual_seed(9)
-    assert checkpoint.unpack(data, other.parts) == PROGRESS
+    assert folder.unpack(data, other.parts) == PROGRESS
     assert_same_tensors(content(other.parts), before)
     drawn = torch.rand(3)
     torch.manual_seed(5)
     assert torch.equal(drawn, torch.rand(3))
-    assert checkpoint.config_of(data) == to_mapping(CONFIG)
+    assert folder.config_of(data) == to_mapping(CONFIG)
 
 
 def test_moments_average_and_counts_are_among_what_is_kept(data, trained):
@@ -80,7 +80,7 @@ def test_moments_average_and_counts_are_among_what_is_kept(data, trained):
 def test_both_go_on_alike_after_a_restore(trained, data):
     first, second = trainer(1), trainer(2)
     for restored in (first, second):
-        checkpoint.unpack(data, restored.parts)
+        folder.unpack(data, restored.parts)
         restored.step(collate([pair(8)]), 7, stop=False)
     assert_same_tensors(content(second.parts), content(first.parts))
     assert not torch.equal(next(first.parts.model.parameters()), next(trained.parts.model.parameters()))
@@ -92,7 +92,7 @@ def test_what_is_restored_into_an_optimiser_lies_where_its_parameters_do(data):
     parts = trainer(1).parts
     parts.model.to("meta")
     parts = replace(parts, optimizers=(torch.optim.Adam(parts.model.parameters()),))
-    checkpoint.unpack(data, parts)
+    folder.unpack(data, parts)
     kept = [value for o in parts.optimizers for states in o.state.values() for value in states.values()]
     assert kept
     assert {value.device.type for value in kept} == {"meta"}
@@ -100,22 +100,22 @@ def test_what_is_restored_into_an_optimiser_lies_where_its_parameters_do(data):
 
 def test_a_checkpoint_before_the_first_step_comes_back(tmp_path):
     fresh, other = trainer(0), trainer(1)
-    data = checkpoint.pack(fresh.parts, Progress(), to_mapping(CONFIG))
-    checkpoint.check(data, tmp_path)
-    assert checkpoint.unpack(data, other.parts) == Progress()
+    data = folder.pack(fresh.parts, Progress(), to_mapping(CONFIG))
+    folder.check(data, tmp_path)
+    assert folder.unpack(data, other.parts) == Progress()
     assert_same_tensors(dict(other.parts.model.state_dict()), dict(fresh.parts.model.state_dict()))
     assert not any(each.state for each in other.parts.optimizers)
 
 
 def assert_refused(damaged, where):
     with pytest.raises(InputError, match=r"damaged|not a checkpoint of a training run") as raised:
-        checkpoint.check(damaged, where)
+        folder.check(damaged, where)
     assert str(raised.value).startswith(f"{where}: ")
 
 
 def assert_the_same(damaged, data):
     """The damage does no harm: a blank in the header may be another blank."""
-    found, expected = checkpoint._read(damaged), checkpoint._read(data)
+    found, expected = folder._read(damaged), folder._read(data)
     assert found[0] == expected[0]
     assert_same_tensors(found[1], expected[1])
     assert {k: v.dtype for k, v in found[1].items()} == {k: v.dtype for k, v in expected[1].items()}
@@ -129,7 +129,7 @@ def test_no_flipped_byte_goes_unnoticed(data, tmp_path, place, bits, header):
     damaged[int(place * reach)] ^= bits
     if chr(data[int(place * reach)]).isspace():
         with suppress(InputError):
-            checkpoint.check(bytes(damaged), tmp_path)
+            folder.check(bytes(damaged), tmp_path)
             assert_the_same(bytes(damaged), data)
     else:
         assert_refused(bytes(damaged), tmp_path)
@@ -193,7 +193,7 @@ def test_shipped_weights_are_no_checkpoint_of_a_run(tmp_path):
 
     path = save(BITR(MODEL), tmp_path / "a.safetensors")
     with pytest.raises(InputError, match="not a checkpoint of a training run"):
-        checkpoint.check(path.read_bytes(), path)
+        folder.check(path.read_bytes(), path)
 
 
 def damage(path):
@@ -203,9 +203,9 @@ def damage(path):
 
 def test_a_damaged_checkpoint_is_passed_over_with_a_note(data, tmp_path):
     for step in (10, 20, 30):
-        checkpoint.write(tmp_path, data, step, keep=9)
+        folder.write(tmp_path, data, step, keep=9)
     damage(tmp_path / "step-000000030.safetensors")
-    found, notes = checkpoint.newest(tmp_path)
+    found, notes = folder.newest(tmp_path)
     assert found == data
     assert len(notes) == 1
     assert "step-000000030.safetensors: damaged" in notes[0]
@@ -215,34 +215,34 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_note(data, tmp_path):
 
 def test_when_all_are_damaged_nothing_is_begun_anew(data, tmp_path):
     for step in (10, 20):
-        damage(checkpoint.write(tmp_path, data, step, keep=9))
+        damage(folder.write(tmp_path, data, step, keep=9))
     with pytest.raises(InputError, match=r"none of its 2 checkpoints can be read.*step-000000020"):
-        checkpoint.newest(tmp_path)
+        folder.newest(tmp_path)
 
 
 def test_an_empty_folder_has_no_newest(tmp_path):
-    assert checkpoint.newest(tmp_path) == (None, [])
+    assert folder.newest(tmp_path) == (None, [])
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
 def test_rotation_keeps_the_newest(data, tmp_path, keep):
     for step in (9, 10, 99, 100, 1000):
-        checkpoint.write(tmp_path, data, step, keep)
+        folder.write(tmp_path, data, step, keep)
     expected = [9, 10, 99, 100, 1000][-keep:]
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"step-{s:09d}.safetensors" for s in expected]
 
 
 def test_the_newest_is_the_one_of_the_highest_step(data, tmp_path):
     for step in (1000, 9):
-        checkpoint.write(tmp_path, data, step, keep=5)
+        folder.write(tmp_path, data, step, keep=5)
     damage(tmp_path / "step-000001000.safetensors")
-    assert "step-000001000" in checkpoint.newest(tmp_path)[1][0]
+    assert "step-000001000" in folder.newest(tmp_path)[1][0]
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
 @pytest.mark.parametrize("where", ["write", "fsync", "rename"])
 def test_a_write_that_fails_leaves_the_one_before_and_nothing_else(data, tmp_path, monkeypatch, where, code):
-    checkpoint.write(tmp_path, data, 1, keep=1)
+    folder.write(tmp_path, data, 1, keep=1)
 
     def fail(*_, **__):
         raise OSError(code, os.strerror(code))
@@ -250,10 +250,10 @@ def test_a_write_that_fails_leaves_the_one_before_and_nothing_else(data, tmp_pat
     target = {"write": "pathlib.Path.write_bytes", "fsync": "os.fsync", "rename": "os.replace"}[where]
     monkeypatch.setattr(target, fail)
     with pytest.raises(OSError, match=os.strerror(code)):
-        checkpoint.write(tmp_path, data, 2, keep=1)
+        folder.write(tmp_path, data, 2, keep=1)
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000001.safetensors"]
-    assert checkpoint.newest(tmp_path) == (data, [])
+    assert folder.newest(tmp_path) == (data, [])
 
 
 def test_the_content_is_on_the_disk_before_the_name_is(data, tmp_path, monkeypatch):
@@ -261,11 +261,11 @@ def test_the_content_is_on_the_disk_before_the_name_is(data, tmp_path, monkeypat
     synced, renamed = os.fsync, os.replace
     monkeypatch.setattr(files.os, "fsync", lambda handle: order.append("fsync") or synced(handle))
     monkeypatch.setattr(files.os, "replace", lambda a, b: order.append("rename") or renamed(a, b))
-    checkpoint.write(tmp_path, data, 1, keep=1)
+    folder.write(tmp_path, data, 1, keep=1)
     assert order == ["fsync", "rename"]
 
 
 def test_a_checkpoint_of_another_model_does_not_get_in(data):
     """The loop compares the configs first; the weights themselves would not fit either."""
     with pytest.raises(RuntimeError, match=r"size mismatch|Missing key"):
-        checkpoint.unpack(data, trainer(0, BITRConfig(num_keypoints=8, channels=4, num_layers=1)).parts)
+        folder.unpack(data, trainer(0, BITRConfig(num_keypoints=8, channels=4, num_layers=1)).parts)

@@ -13,8 +13,7 @@ import pytest
 
 from bitr.settings import to_toml
 from bitr.training import train
-from bitr.training.checkpoint import check
-from bitr.training.log import read_log
+from bitr.training.folder import check, read_log
 from tests.training.cases import TIMES, assert_same_tensors, checkpoints, config, weights, write_folder
 
 ENV = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -52,7 +51,7 @@ def test_killed_three_times_and_resumed_it_ends_as_if_it_had_not_been(tmp_path):
         "bitr",
         "train",
         tmp_path / "a.toml",
-        "--out",
+        "--output",
         run,
         "--resume",
         "--quiet",

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bitr.training.log import Meter, Record, RunLog, draw_curves, read_log
-from bitr.training.optimizer import Step
+from bitr.training.folder import Meter, Record, RunLog, Step, draw_curves, read_log
 
 PLAIN = Record(2, 0.5, 1.25, 0.5, 90.0, 0.1, 80.0, 1e-3, 2.0, 30.0, 0.25, 0)
 VALIDATED = Record(
@@ -17,7 +16,7 @@ VALIDATED = Record(
 
 @pytest.fixture(autouse=True)
 def _no_board(monkeypatch):
-    monkeypatch.setattr("bitr.training.log._board", lambda folder, step: None)
+    monkeypatch.setattr("bitr.training.folder._board", lambda folder, step: None)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from bitr.model import BITR, Solution
 from bitr.model.distribution import Heads
 from bitr.model.projection import Unprojected
 from bitr.training.config import PLAIN, LossConfig
-from bitr.training.loss import (
+from bitr.training.step import (
     NEAR,
     Objective,
     crowding,
@@ -227,22 +227,24 @@ def heads_of(truth: Rigid, turns: list[Rigid]) -> Solution:
     translation = torch.stack([p.translation for p in poses], dim=1)
     anchor = torch.zeros(1, len(turns), 1, 3, dtype=torch.float64)
     votes = Unprojected(rotation[:, :, None], anchor, anchor + translation[:, :, None])
+    best = Unprojected(*(part[:, 0] for part in votes.parts))
     zeros = torch.zeros(1, len(turns), dtype=torch.float64)
     heads = Heads(
         Rigid(rotation, translation), zeros, zeros, votes, torch.arange(len(turns))[None], zeros + 0.3, zeros
     )
-    return replace(solution(poses[0], votes=votes), heads=heads)
+    return replace(solution(poses[0], votes=best), heads=heads)
 
 
-def test_of_several_heads_the_nearest_counts_and_the_choice_costs_its_entropy():
+def test_one_head_is_compared_unprojected_and_several_by_their_likelihood():
     truth = Rigid.identity(1)
     quarter = Rigid(QUARTER[None], torch.zeros(1, 3, dtype=torch.float64))
-    found = heads_of(truth, [quarter, truth])
-    cold, hot = (replace(UNPROJECTED, temperature=(t, t)) for t in (0.1, 1e6))
-    assert float(pose_loss(found, truth, X, Y, cold)) == pytest.approx(0.1 * math.log(2))
-    assert float(pose_loss(found, truth, X, Y, hot)) == pytest.approx(2, abs=1e-3)  # the mean of 4 and 0
-    sure = replace(found, heads=replace(found.heads, score=torch.tensor([[-50.0, 0]], dtype=torch.float64)))
-    assert float(pose_loss(sure, truth, X, Y, cold)) == pytest.approx(0, abs=1e-9)
+    one, several = heads_of(truth, [quarter]), heads_of(truth, [quarter, truth])
+    assert float(pose_loss(one, truth, X, Y, UNPROJECTED)) == pytest.approx(4)
+    likelihood = replace(UNPROJECTED, compare="likelihood")
+    losses = [pose_loss(several, truth, X, Y, config) for config in (UNPROJECTED, likelihood)]
+    assert losses[0] == losses[1]
+    sure = replace(several.heads, score=torch.tensor([[-50.0, 0]], dtype=torch.float64))
+    assert pose_loss(replace(several, heads=sure), truth, X, Y, likelihood) < losses[1]
 
 
 def test_labels_at_the_points_say_contact_nearest_point_and_center():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bitr.model import BITR
 from bitr.training.config import OptimizerConfig
 from bitr.training.distributed import Group
-from bitr.training.optimizer import Muon, Trainer, make_optimizers, rate_at, update_average
+from bitr.training.step import Muon, Trainer, make_optimizers, rate_at, update_average
 from bitr.training.stream import collate
 from tests.training.cases import MODEL, changed, config, pair
 

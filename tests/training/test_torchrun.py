@@ -11,7 +11,7 @@ import torch
 
 from bitr.settings import to_toml
 from bitr.training import train
-from bitr.training.log import read_log
+from bitr.training.folder import read_log
 from tests.training.cases import TIMES, assert_same_tensors, checkpoints, config, weights, write_folder
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def torchrun(folder, out, batch, *options, module="bitr", **env):
         *options,
     ]
     done = subprocess.run(
-        [*launch, "-m", module, "train", path, "--out", out, "--quiet", "--json"],
+        [*launch, "-m", module, "train", path, "--output", out, "--quiet", "--json"],
         env=os.environ | {"OMP_NUM_THREADS": "1"} | env,
         cwd=ROOT,
         capture_output=True,

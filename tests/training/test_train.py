@@ -19,11 +19,9 @@ from bitr.model import BITR, BITRConfig
 from bitr.model.checkpoint import load
 from bitr.settings import from_file, to_mapping
 from bitr.training import TrainConfig, TrainingError, train
-from bitr.training.checkpoint import FREE, check_same_run, config_of
 from bitr.training.distributed import Group
-from bitr.training.log import read_log
-from bitr.training.loss import Objective
-from bitr.training.optimizer import Step, Trainer
+from bitr.training.folder import FREE, Step, check_same_run, config_of, read_log
+from bitr.training.step import Objective, Trainer
 from bitr.training.stream import Numbers, Stream, batches, sources
 from bitr.training.train import HeldOut, Validation
 from tests.training.cases import (
@@ -92,11 +90,11 @@ def objective_with(monkeypatch, change):
     """Changes what the model that is trained makes of a batch: ``change(errors, batch, model)``."""
 
     class Changed(Objective):
-        def forward(self, batch, done=1.0):
-            errors = super().forward(batch, done)
+        def forward(self, batch):
+            errors = super().forward(batch)
             return change(errors, batch, self.model) if self.model.training else errors
 
-    monkeypatch.setattr("bitr.training.optimizer.Objective", Changed)
+    monkeypatch.setattr("bitr.training.step.Objective", Changed)
 
 
 def test_the_same_config_gives_the_same_weights_bit_for_bit(tmp_path, settings, finished):

@@ -12,7 +12,7 @@ import typer
 
 from bitr import __version__
 from bitr.cli import assemble, bench, calibrate, certify, data, demo, evaluate, puzzle, reproduce, train, view
-from bitr.cli.console import say
+from bitr.cli.options import say
 from bitr.errors import InputError, NoSpaceError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # typer has it from click, or as its own copy

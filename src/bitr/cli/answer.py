@@ -17,7 +17,7 @@ from rich.text import Text
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.batch import Pair, Summary, check_table, run_batch, solve_on_ray
 from bitr.assembly.network import Network
-from bitr.cli.console import PAGES, Counter, check_file, log, one_line, say
+from bitr.cli.options import PAGES, Counter, check_file, log, one_line, say
 from bitr.data.poses import read_pose
 from bitr.errors import InputError
 from bitr.evaluation.metrics import RIGHT
@@ -25,7 +25,7 @@ from bitr.files import whole_file
 from bitr.groups import rotation_angle
 from bitr.io import SUFFIXES, Geometry, as_points, read, write, write_scene
 from bitr.show import MOST_SHOWN, Scene, write_animation, write_png
-from bitr.show.film import FILM, check_film
+from bitr.show.picture import FILM, check_film
 from bitr.show.report import best_of, report_rows, report_settings, write_html
 
 POSES = (".txt", ".json")
@@ -115,10 +115,7 @@ class Outputs:
 def assemble_pair(
     outputs: Outputs, model: str, settings: Settings, init: Path | None = None
 ) -> tuple[Assembly, list[Fact]]:
-    """Assemble the two inputs and write the outputs, which are checked before any work is done.
-
-    With a report the law errors are measured, and returned with the settings as rows of name and value.
-    """
+    """Assemble the inputs and write the outputs, checked first; a report adds rows: law errors, settings."""
     outputs.check()
     start = None if init is None else read_pose(init)
     log.info("loading the model %s", model)
@@ -184,10 +181,7 @@ def list_facts(assembly: Assembly) -> list[Fact]:
         ("source", assembly.source),
         ("reference", assembly.reference),
         ("status", assembly.status + (f": {assembly.reason}" if assembly.reason else "")),
-        (
-            "confidence",
-            f"{assembly.confidence:.0%} that the pose is right: {RIGHT}",
-        ),
+        ("confidence", f"{assembly.confidence:.0%} that the pose is right: {RIGHT}"),
         ("method", METHODS[assembly.method]),
         ("turned by", f"{measure_turn(assembly.transformation):.2f}°"),
         ("fitness", f"{assembly.fitness:.3f} of the points have a partner on the other piece"),

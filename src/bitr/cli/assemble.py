@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import counted, session
+from bitr.cli.options import counted, session
 from bitr.errors import InputError
 
 EXAMPLE = "bitr assemble handle.ply mug.ply -o handle-in-place.ply --html report.html"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import say
+from bitr.cli.options import say
 
 EXAMPLE = "bitr bench --quick --json"
 

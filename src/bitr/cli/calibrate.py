@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import Counter, print_report, session
 from bitr.cli.evaluate import open_data
+from bitr.cli.options import Counter, print_report, session
 from bitr.errors import InputError
 from bitr.files import check_target
 
@@ -71,7 +71,7 @@ def run(
             check_target(path, force=force)
     with session(verbose, counted=True) as on_pair:  # torch takes a second to import: something is shown
         from bitr.evaluation.calibrate import Origin
-        from bitr.evaluation.charts import reliability_diagram
+        from bitr.evaluation.report import reliability_diagram
 
         name, new, _ = open_data(model, data, chosen, data_root)
         asked = Origin(name, chosen, seed, pairs)
@@ -131,7 +131,7 @@ def _calibrate(
     """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has."""
     from bitr.assembly.network import Network, with_verifier
     from bitr.assembly.orbit import with_symmetry
-    from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of
+    from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of, require_enough
     from bitr.model.checkpoint import find
 
     target = output or find(model)
@@ -143,6 +143,8 @@ def _calibrate(
         raise InputError(f"{model}: was calibrated on the {asked.split} split of {asked.data}")
     samplings = pairs_of(asked, root) if new is None else [new[: asked.pairs]]
     origin = replace(asked, pairs=sum(map(len, samplings)))
+    if not test:
+        require_enough(origin, origin.pairs)
     rows = collect(network, samplings, on_pair, with_symmetry)
     if test:
         return Report(model, origin, check(network.verifier, rows), network.joints, None)

@@ -12,19 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import PAGES, check_file, one_line, session
+from bitr.cli.options import PAGES, check_file, one_line, session
 from bitr.errors import InputError
-from bitr.files import whole_file
+from bitr.files import write_text
 
 if TYPE_CHECKING:
-    from bitr.evaluation.certificate import Certificate, Route
-    from bitr.model import BITR
+    from bitr.evaluation.certificate import Certificate
 
 EXAMPLE = "bitr certify default --html certificate.html"
-TRIALS, FEWER_TRIALS, REFINED_TRIALS = 10, 2, 2
-POINTS = 100
-"""Points that the model sees of a piece, so that small clouds and meshes are subsampled too."""
-WAYS = ("fast", "auto")
 UNTRAINED = ("untrained:default", "untrained:paper")
 NAMED = re.compile(r"[\w.]+:[\w.]+")
 
@@ -37,49 +32,41 @@ Model = Annotated[
         autocompletion=options.offer(lambda: [*options.list_models(), *UNTRAINED]),
     ),
 ]
-Trials = Annotated[
-    int | None,
-    typer.Option(
-        help=f"Random pairs for each row, fewer where slow; {TRIALS}, or {FEWER_TRIALS} with --quick."
-    ),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Make few trials, and compile and export nothing.")]
-Onnx = Annotated[bool, typer.Option("--onnx", help="Try an ONNX file too, in about a minute more.")]
+Trials = Annotated[int, typer.Option(help="Random pairs for each row, fewer where slow.")]
 
 
 def run(
     model: Model,
     json: options.Json = False,
     html: options.Html = None,
-    trials: Trials = None,
+    trials: Trials = 10,
     seed: options.Seed = 0,
-    quick: Quick = False,
-    onnx: Onnx = False,
     force: options.Force = False,
     verbose: options.Verbose = False,
 ) -> int:
     """Measure whether moving, swapping and scaling a pair moves, inverts and scales the pose.
 
-    A model is tried in float64, float32, bfloat16, compiled, exported and through assemble; a function
-    module:name of two (n, 3) arrays that returns a 4×4 pose, as it is. The exit status is 1 when a law is
-    broken.
+    A model is tried in float64, float32, bfloat16 and through assemble; a function module:name of two (n, 3)
+    arrays that returns a 4×4 pose, as it is. The exit status is 1 when a law is broken.
     """
-    count = trials if trials is not None else FEWER_TRIALS if quick else TRIALS
     check_file("--html", html, PAGES, force=force)
     with session(verbose):  # torch takes a second to import: something is shown
-        from bitr.evaluation.certificate import audit, certify, html_page
+        from copy import deepcopy
+
+        from bitr.assembly.network import Network
+        from bitr.evaluation.certificate import audit, certify
         from bitr.model import BITR
+        from bitr.show.report import render_certificate
 
         subject = find_subject(model, seed)
         if isinstance(subject, BITR):
-            traced = (*(() if quick else ("compiled", "torch.export")), *(("ONNX",) if onnx else ()))
-            routes = _assemble_routes(subject, model)
-            certificate = certify(subject, name=model, trials=count, seed=seed, traced=traced, routes=routes)
+            is_named = _is_checkpoint(model)
+            network = Network.of(model) if is_named else Network(deepcopy(subject).double(), model)
+            certificate = certify(subject, name=model, trials=trials, seed=seed, network=network)
         else:
-            certificate = audit(_guard(subject, model), name=model, trials=count, seed=seed)
+            certificate = audit(_guard(subject, model), name=model, trials=trials, seed=seed)
     if html is not None:
-        with whole_file(html, force=force) as temporary:
-            temporary.write_text(html_page(certificate), encoding="utf-8", newline="\n")
+        write_text(html, render_certificate(certificate), force=force)
     if json:
         print(certificate.to_json())
     else:
@@ -137,47 +124,26 @@ def _guard(method: Callable[..., Any], name: str) -> Callable[[Any, Any], Any]:
     return solve
 
 
-def _assemble_routes(model: BITR, name: str) -> list[Route]:
-    """The whole pipeline on clouds larger than what the model sees and on meshes, fast and by default."""
-    from copy import deepcopy
-
-    from bitr.assembly.assemble import Settings, assemble_geometries
-    from bitr.assembly.network import Network
-    from bitr.evaluation.certificate import MOST_TRIALS, Route, mesh_pair, overlapping_pair
-
-    network = Network.of(name) if _is_checkpoint(name) else Network(deepcopy(model).double(), name)
-
-    def solve_with(settings: Settings) -> Callable[[Any, Any], Any]:
-        return lambda x, y: assemble_geometries(x, y, network, settings).transformation
-
-    routes = []
-    for way in WAYS:
-        solve = solve_with(Settings(fast=way == "fast", points=POINTS))
-        most = MOST_TRIALS if way == "fast" else REFINED_TRIALS
-        for kind, make in (("cloud", overlapping_pair(500, noise=0.003)), ("mesh", mesh_pair(400))):
-            routes.append(Route(f"assemble, {kind}, {way}", solve, "float64", make, most=most))
-    return routes
-
-
 def _show(certificate: Certificate) -> None:
     """Print a line for each path: the worst (or median) error of each law and its bound."""
     from rich.console import Console
     from rich.text import Text
 
-    from bitr.evaluation.certificate import BOUNDS, LAWS
-
     console = Console(highlight=False)
-    lines: dict[str, list[tuple[str, str]]] = {}
-    for row in certificate.rows:
-        label = one_line(row.path) + (", median" if BOUNDS[row.precision].judged == "median" else "")
-        cell = f"   {row.judged_error:.0e} / {row.bound:.0e}"
-        lines.setdefault(label, []).append((cell + (" " if row.ok else "!"), "" if row.ok else "bold red"))
-    width = max(map(len, lines))
-    head = f"{'worst error / bound':{width}}" + "".join(f"   {f'Δ_{law}':<15}" for law in LAWS)
-    console.print(Text(head.rstrip(), style="bold"), soft_wrap=True)
-    for label, cells in lines.items():
-        console.print(Text.assemble(f"{label:{width}}", *cells), soft_wrap=True)
-    for each in certificate.skipped:
-        console.print(Text(f"not measured: {each.path} ({one_line(each.why)})", style="dim"), soft_wrap=True)
+    labels = {
+        path: one_line(path) + ", median" * (rows[0].judged == "median")
+        for path, rows in certificate.paths.items()
+    }
+    width = max(map(len, [*labels.values(), "worst error / bound"]))
+    console.print(
+        Text(f"{'worst error / bound':{width}}   Δ_bi             Δ_swap           Δ_scale", "bold"),
+        soft_wrap=True,
+    )
+    for path, rows in certificate.paths.items():
+        cells = (
+            (f"   {row.error:.0e} / {row.bound:.0e}{' ' if row.ok else '!'}", "" if row.ok else "bold red")
+            for row in rows
+        )
+        console.print(Text.assemble(f"{labels[path]:{width}}", *cells), soft_wrap=True)
     sentence = f"{one_line(certificate.model)}: {certificate.verdict}"
     console.print(Text(sentence, style="green" if certificate.ok else "bold red"), soft_wrap=True)

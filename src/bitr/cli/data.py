@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import check_file, counted, one_line, say, session
+from bitr.cli.options import check_file, counted, one_line, say, session
 from bitr.errors import InputError
 
 if TYPE_CHECKING:

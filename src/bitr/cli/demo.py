@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from bitr.cli import options
-from bitr.cli.console import session
+from bitr.cli.options import session
 from bitr.errors import InputError
 
 EXAMPLE = "bitr demo -o /tmp/demo"

@@ -12,7 +12,7 @@ import typer
 
 from bitr import __version__
 from bitr.cli import options
-from bitr.cli.console import (
+from bitr.cli.options import (
     PAGES,
     Counter,
     check_file,
@@ -25,7 +25,7 @@ from bitr.cli.console import (
     session,
 )
 from bitr.errors import InputError
-from bitr.files import check_target, whole_file
+from bitr.files import check_target, write_text
 
 if TYPE_CHECKING:
     from bitr.assembly.assemble import Settings
@@ -115,11 +115,9 @@ def run(
 
 
 def open_data(model: str, name: str, split: str, root: Path | None) -> tuple[str, Pairs | None, str | None]:
-    """Find data by name, with respect to what the model was trained on.
+    """Find data by name: the data, the pairs if they are the user's own and new to the model, and a note.
 
-    Where a data set is not here, the stand-in that the model was trained on takes its place. Pairs of the
-    user's own that the model was trained on are no test, and are left out. Returns the name of the data, the
-    pairs if they are the user's own, and a note about both, which is also said on standard error.
+    Where a data set is not here, the stand-in that the model was trained on takes its place.
     """
     from bitr.data import info, is_name
     from bitr.training.stream import new_pairs, seen_by
@@ -153,9 +151,9 @@ def _check_usage(given: list[str], predictions: Path | None, of_a_model: bool) -
 
 def _check_outputs(folder: Path | None, html: Path | None, *, force: bool) -> None:
     """Raise when the files cannot be written, before any work is done for them."""
+    if (folder or html) is not None and find_spec("matplotlib") is None:
+        raise InputError(f'{folder or html}: charts need matplotlib: pip install -e ".[viz]" in the clone')
     if folder is not None:
-        if find_spec("matplotlib") is None:
-            raise InputError(f'{folder}: plots need matplotlib: pip install -e ".[viz]" in the clone')
         if folder.is_dir():
             for name in FILES:
                 check_target(folder / name, force=force)
@@ -261,16 +259,15 @@ def _shift(on_row: Counter, done: int, total: int) -> Counter:
 
 def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list[Path]:
     """Write the JSON, the table, Δr as a histogram and as a recall curve, and the median pair."""
-    from bitr.evaluation import charts
+    from bitr.evaluation.report import recall_curve, rotation_histogram
     from bitr.show import write_png
 
     folder.mkdir(exist_ok=True)
-    for name, text in ((JSON, report.to_json() + "\n"), (TABLE, report.to_markdown())):
-        with whole_file(folder / name, force=force) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    write_text(folder / JSON, report.to_json() + "\n", force=force)
+    write_text(folder / TABLE, report.to_markdown(), force=force)
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
-    charts.rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
-    charts.recall_curve(errors).write(folder / RECALL, force=force)
+    rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
+    recall_curve(errors).write(folder / RECALL, force=force)
     write_png(folder / MEDIAN, find_median(report.rows[0], job), force=force)
     return [folder / name for name in FILES]
 

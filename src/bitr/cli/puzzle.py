@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import PAGES, check_file, log, one_line, session
+from bitr.cli.options import PAGES, check_file, log, one_line, session
 from bitr.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import print_report, say, session
+from bitr.cli.options import print_report, say, session
 from bitr.cli.train import Records
 from bitr.errors import InputError
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import Counter, log, one_line, say, session
+from bitr.cli.options import Counter, log, one_line, say, session
 
 if TYPE_CHECKING:
     from bitr.training import TrainConfig
-    from bitr.training.log import Listener, Record
+    from bitr.training.folder import Listener, Record
 
 EXAMPLE = "bitr train configs/bunny.toml --set run.steps=2000 -o runs/bunny"
 
@@ -28,7 +28,6 @@ Config = Annotated[
     ),
 ]
 Output = Annotated[Path | None, options.write_to("Folder of the run; by default runs/NAME of the config.")]
-Out = Annotated[Path | None, typer.Option("--out", hidden=True)]  # the earlier name of --output
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint, if any.")]
 InitFrom = Annotated[str | None, options.take_model("Start from these weights, by name or path.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the model first (worth it on a GPU).")]
@@ -40,7 +39,6 @@ def run(
     config: Config = None,
     changes: options.Changes = None,
     output: Output = None,
-    out: Out = None,
     resume: Resume = False,
     init_from: InitFrom = None,
     compile: Compile = False,
@@ -67,7 +65,7 @@ def run(
     if dump_config:
         print(to_toml(settings), end="")
         return
-    folder = output or out or Path("runs") / (Path(config).stem if config is not None else "default")
+    folder = output or Path("runs") / (Path(config).stem if config is not None else "default")
     leads = int(os.environ.get("RANK", "0")) == 0
     plain = quiet or not leads or not sys.stderr.isatty()
     with session(verbose, counted=True) if verbose or not plain else nullcontext() as bar:
@@ -81,7 +79,7 @@ def _train(
 ) -> dict[str, Any]:
     """Train, and say in one line what stopped it."""
     from bitr.training import TrainingError, train
-    from bitr.training.checkpoint import PATTERN
+    from bitr.training.folder import PATTERN
 
     try:
         return train(settings, folder, resume=resume, listener=listener)
@@ -119,7 +117,7 @@ def _report(result: dict[str, Any], folder: Path, as_json: bool) -> None:
 
 
 def _draw_curves(folder: Path, title: str) -> Path | None:
-    from bitr.training.log import draw_curves
+    from bitr.training.folder import draw_curves
 
     try:
         return draw_curves(folder, title)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.console import counted, say, session
+from bitr.cli.options import counted, say, session
 from bitr.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,8 +1,4 @@
-"""Classical baselines: methods to compare with, on the same pairs and in the same table.
-
-Each works on a pair in a frame and a unit of its own, so that no method meets lengths that it was not made
-for. FPFH + RANSAC, FGR and KISS-Matcher need the extra ``baselines``.
-"""
+"""Classical baselines, each on a pair in a frame and a unit of its own; some need the extra ``baselines``."""
 
 from __future__ import annotations
 
@@ -73,10 +69,7 @@ def identity(pair: AssemblyPair) -> Pose:
 
 
 def centroids(pair: AssemblyPair) -> Pose:
-    """The centroids are brought together, t = m(Y) − m(X), and nothing is turned.
-
-    After random rotations its Δr is chance; its displacement is the one that any use of the shapes must beat.
-    """
+    """The centroids are brought together, t = m(Y) − m(X), and nothing is turned: what shapes must beat."""
     x, y = points(pair)
     return pose(np.eye(3), y.mean(0) - x.mean(0))
 
@@ -84,9 +77,7 @@ def centroids(pair: AssemblyPair) -> Pose:
 def bound(pair: AssemblyPair) -> Pose:
     """The best rigid motion between points that correspond under the true pose: it looks at the answer.
 
-    Not zero, since two samples of a surface share no points. Pieces that do not even touch have no
-    correspondences: such a pair has no bound, and an InputError says so. Where they only touch, as fragments
-    do, the gap between them is in the answer.
+    Pieces that do not touch have no correspondences, and raise.
     """
     x, y = points(pair)
     i, j = correspondences(move_points(pair.ref_from_src, x), y)
@@ -99,10 +90,7 @@ def bound(pair: AssemblyPair) -> Pose:
 
 
 def correspondences(x: Points, y: Points) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
-    """Rows of x and of y that are mutually nearest, and within twice the larger spacing of the clouds.
-
-    Swapping the clouds swaps the rows; a motion or a scale of both changes nothing.
-    """
+    """Rows of x and of y that are mutually nearest, and within twice the larger spacing of the clouds."""
     distance, partner = cKDTree(y).query(x)
     back = cKDTree(x).query(y)[1]
     rows = np.arange(len(x))
@@ -122,11 +110,7 @@ def icp(pair: AssemblyPair) -> Pose:
 
 
 def trimmed_icp(x: Points, y: Points) -> Pose:
-    r"""Repeats: partner each point with the nearest of the reference, fit the closest 80% by Arun's method.
-
-    Neither step raises :math:`\sum_{i \in \mathrm{kept}} \|r x_i + t - y_{p(i)}\|^2`; ends when no partner
-    changes, or after 500 rounds.
-    """
+    """Repeat until no partner changes: partner the nearest points, fit the closest 80% by Arun's method."""
     tree, count = cKDTree(y), math.ceil(KEPT * len(x))
     matrix, last = np.eye(4), None
     for _ in range(MOST_ROUNDS):
@@ -141,10 +125,7 @@ def trimmed_icp(x: Points, y: Points) -> Pose:
 
 
 def gicp(pair: AssemblyPair) -> Pose:
-    """small_gicp's ``align`` with its default settings: partners within four voxels, at most 20 rounds.
-
-    It starts with the centroids together: from further away no point would have a partner.
-    """
+    """small_gicp's ``align`` with its default settings, from where the centroids are together."""
     local = in_unit(pair, GICP_VOXEL)
     return local.pose(import_module("small_gicp").align(local.y, local.x).T_target_source)
 
@@ -153,10 +134,7 @@ def gicp(pair: AssemblyPair) -> Pose:
 
 
 def fpfh_ransac(pair: AssemblyPair) -> Pose:
-    """RANSAC over mutually nearest features: four pairs a trial, checked by edge length and distance.
-
-    Where no trial passes the checks the centroids are brought together and nothing is turned.
-    """
+    """RANSAC over mutually nearest features: four pairs a trial, checked by edge length and distance."""
 
     def match(registration: Any, x: tuple[Any, Any], y: tuple[Any, Any]) -> Any:
         return registration.registration_ransac_based_on_feature_matching(
@@ -218,10 +196,7 @@ def _described(o3d: Any, points: Points) -> tuple[Any, Any]:
 
 
 def kiss_matcher(pair: AssemblyPair) -> Pose:
-    """KISS-Matcher: point features, pruned by a graph of compatible matches, with the default settings.
-
-    Its estimate is taken also where it doubts it, so that no pair is left out.
-    """
+    """KISS-Matcher with its default settings; its estimate is taken also where it doubts it."""
     library, local = import_module("kiss_matcher"), in_unit(pair, KISS_VOXEL)
     matcher = library.KISSMatcher(library.KISSMatcherConfig(voxel_size=KISS_VOXEL))
     found = matcher.estimate(local.x, local.y)
@@ -263,10 +238,9 @@ class Local:
 
 
 def in_unit(pair: AssemblyPair, spacing: float = 1.0, centered: bool = True) -> Local:
-    """The pair in a unit that makes the larger of the clouds' spacings ``spacing``, whatever its scale.
+    """The pair in a unit that makes the larger of the clouds' spacings ``spacing``.
 
-    Each is relative to its own centroid, so that the identity here brings the centroids together, no more;
-    or, if not ``centered``, both to one center, so that the identity here is that of the files.
+    Each piece is relative to its own centroid or, if not ``centered``, both to one center.
     """
     x, y = points(pair)
     x_center, y_center = x.mean(0), y.mean(0)

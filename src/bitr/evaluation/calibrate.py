@@ -52,11 +52,7 @@ class Reliability:
 
     @property
     def expected_error(self) -> float:
-        r"""The expected calibration error :math:`\sum_k \frac{n_k}{n} |p_k - a_k|`.
-
-        0 for perfect calibration. With n answers in k bins, chance alone leaves about
-        :math:`0.8\sqrt{k\,a(1-a)/n}`: 0.04 for 1000 answers, half of them right, in 10 bins.
-        """
+        r"""The expected calibration error :math:`\sum_k \frac{n_k}{n} |p_k - a_k|`; 0 is perfect."""
         return float(np.average(np.abs(self.confidence - self.right), weights=self.count))
 
 
@@ -75,10 +71,7 @@ def reliability(
 
 
 def auroc(confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> float | None:
-    """Probability that a right answer has a higher confidence than a wrong one; 0.5 for pure noise.
-
-    None where all answers are right or all are wrong.
-    """
+    """Probability that a right answer ranks above a wrong one; None where all are right or all are wrong."""
     k = np.count_nonzero(right)
     if k in (0, len(right)):
         return None
@@ -188,8 +181,7 @@ def collect(
 
 def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Verifier, Check]:
     """The verifier, fitted on all pairs, and confidences that were each fitted on other pairs."""
-    if len(rows) < LEAST:
-        raise InputError(f"{origin.data}: {len(rows)} pairs, expected at least {LEAST} to fit on")
+    require_enough(origin, len(rows))
     fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
     fitted = [_fit([rows[i] for i in np.flatnonzero(fold != k).tolist()], origin, seed) for k in range(FOLDS)]
     best, other, right, possible = _answers([(fitted[k], each) for k, each in zip(fold, rows, strict=True)])
@@ -201,6 +193,12 @@ def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Veri
     told = asdict(origin) | {key: value for key, value in check.to_dict().items() if key != "bins"}
     map_ = _fit_map(best, other, right)
     return replace(_fit(rows, origin, seed), calibration=map_, origin=told), check
+
+
+def require_enough(origin: Origin, pairs: int) -> None:
+    """Raise where there are too few pairs to fit on, before any work is done for them."""
+    if pairs < LEAST:
+        raise InputError(f"{origin.data}: {pairs} pairs, expected at least {LEAST} to fit on")
 
 
 def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:
@@ -266,10 +264,7 @@ def _fit(rows: Sequence[Rows], origin: Origin, seed: int) -> Verifier:
 def _fit_one(
     scaled: Float64[np.ndarray, "n f"], rows: Sequence[Rows], seed: int
 ) -> tuple[Float64[np.ndarray, "f h"], Float64[np.ndarray, " h"], Float64[np.ndarray, " h"], float]:
-    """One network, by the likelihood of the right answers for every candidate and for every pair.
-
-    The loss has two parts: each candidate is right or wrong, and a right one comes first in its pair.
-    """
+    """One network; the loss: each candidate is right or wrong, and a right one comes first in its pair."""
     x = torch.from_numpy(scaled).float()
     y = torch.from_numpy(np.concatenate([each.right for each in rows])).float()
     counts = [len(each.right) for each in rows]

@@ -36,10 +36,7 @@ Progress = Callable[[int, int], None]
 
 
 def evaluate(method: Method, pairs: Sequence[AssemblyPair], progress: Progress | None = None) -> Evaluation:
-    """Score the method on every pair. A pair that it refuses with an InputError counts as failed.
-
-    Errors are in the unit of each pair; ``seconds`` are of the method alone.
-    """
+    """Score the method on every pair; one that it refuses with an InputError counts as failed."""
     scores = []
     for pair in pairs:
         scores.append(_solve(method, pair))
@@ -203,8 +200,7 @@ def summary(values: Float64[np.ndarray, " n"]) -> Summary | None:
 class Evaluation:
     """The scores of a method on a data set.
 
-    Means, medians and quantiles are over the pairs that were answered; ``failed`` says how many were not, and
-    recalls and the part accuracy count those as wrong. So a method cannot gain by refusing, unnoticed.
+    Statistics are over the pairs that were answered; recalls and shares count the ``failed`` ones as wrong.
     """
 
     method: str
@@ -270,10 +266,9 @@ class Evaluation:
 
     @property
     def part_accuracy(self) -> float | None:
-        """Breaking Bad's share of placed parts, each judged from the other; no answer places none.
+        """Breaking Bad's share of placed parts, each judged from the other; None for scenes in metres.
 
-        Benchmarks that hold one of two parts at its true place and count it report (1 + a)/2 where this is a.
-        None for pairs with a unit of length, which are scenes and not objects.
+        Benchmarks that count the part that is held in place report (1 + a)/2 where this is a.
         """
         return float(np.nan_to_num(self.values("placed")).mean()) if self.unit == "" else None
 
@@ -355,10 +350,8 @@ def evaluate_predictions(
 def read_predictions(path: Path) -> Mapping[str, Prediction]:
     """The predictions of a .jsonl or .csv file by id; a bad row, or an id that comes twice, raises.
 
-    Each row has ``id`` and ``transformation``: nested lists or 16 numbers, ``ref_from_src``. A csv file may
-    instead have a column for each number, m00 to m33. The table that ``bitr assemble`` writes for a batch is
-    such a file; the only other columns that count are error and seconds. A row whose transformation is null
-    or empty says that the method gave no answer.
+    Each row has ``id`` and ``transformation`` (or m00 to m33 in a csv file), null for no answer, and, if
+    known, error and seconds, as the table of a batch.
     """
     wide = path.suffix.lower() == ".csv" and _has_column(path, NUMBERS[0])
     needed = ("id", *NUMBERS) if wide else ("id", "transformation")

@@ -24,7 +24,7 @@ from bitr.model.checkpoint import card_of, load
 from bitr.settings import from_file, read_toml
 from bitr.training import Kind, TrainConfig, train
 from bitr.training.config import config_file
-from bitr.training.log import Listener, Record, Silent, draw_curves
+from bitr.training.folder import Listener, Record, Silent, draw_curves
 from bitr.training.stream import Source, sources
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}

@@ -46,11 +46,7 @@ FRAME = 4
 
 
 def learned_method(path: str | os.PathLike[str]) -> Method:
-    """The trained baseline of a file, or of the folder of a training run.
-
-    A pair is thinned as in training, to as many points, by a generator that starts anew for each pair: the
-    answer depends on the pair alone.
-    """
+    """The trained baseline of a file, or of the folder of a training run; pairs are thinned as there."""
     model = load(path)
 
     def solve(pair: AssemblyPair) -> Pose:
@@ -70,11 +66,7 @@ def regressor(name: str) -> type[Regressor]:
 
 
 def kind(name: str) -> Kind:
-    """The baseline of that short name, for the loop.
-
-    Data, optimiser and run are as the config says, so that the rows of a table differ in the network alone.
-    Settings that only BITR has, [model] and the spread of key points, are set back to their defaults.
-    """
+    """The baseline of that short name, for the loop; settings that only BITR has get their defaults."""
     cls = regressor(name)
 
     def make(config: TrainConfig) -> tuple[Regressor, TrainConfig]:
@@ -180,9 +172,8 @@ class Regressor(nn.Module, ABC):
 class PointNet(nn.Module):
     """Features of each point from its coordinates alone; all points share the network (Qi et al. 2017).
 
-    With weights as they are drawn, pooled features of different clouds differ by an eighth of what they have
-    in common, and poses made of them hardly differ. Batch normalisation would remove the common part. Here
-    the last layer starts so that pooled features of generated pieces have mean 0 and variance 1.
+    In place of batch normalisation, the last layer starts so that pooled features of generated pieces have
+    mean 0 and variance 1; as drawn, those of different clouds hardly differ.
     """
 
     def __init__(self, channels: int, out: int) -> None:
@@ -245,17 +236,11 @@ def relative_pose(whole_from_x: Placement, whole_from_y: Placement) -> Placement
 class PieceGraph(Regressor):
     r"""In the manner of Zhan et al., Generative 3D part assembly via dynamic graph learning (NeurIPS 2020).
 
-    Two nodes with a PointNet embedding each. In every round, with the same weights, node i gathers
+    Two nodes v with a PointNet embedding each, and shared weights in all rounds: node i gathers
+    :math:`\sum_j \mathrm{softmax}_j\, \mathrm{relation}(v_i, p_i, v_j, p_j)\, \mathrm{edge}(v_i, v_j)`, is
+    updated, and regresses its pose p anew. :math:`g = p_Y^{-1} p_X`. Law: model(Y, X) = g⁻¹.
 
-    .. math:: m_i = \sum_j a_{ij}\, \mathrm{edge}(v_i, v_j), \qquad
-              a_{ij} = \mathrm{softmax}_j\, \mathrm{relation}(v_i, p_i, v_j, p_j),
-
-    over both nodes, becomes :math:`v_i + \mathrm{update}(v_i, m_i)`, and regresses its pose p_i anew from
-    its present and its first embedding and its last pose; so the relation follows the poses. At last
-    :math:`g = p_Y^{-1} p_X`. Law: model(Y, X) = g⁻¹.
-
-    Left out: the exchange between parts that look alike, and the noise that makes it generative. The loss is
-    on the poses of the last round.
+    Left out: the exchange between parts that look alike, the noise, and losses on earlier rounds.
     """
 
     name = "dgl"
@@ -295,13 +280,11 @@ def _ordered_pairs(values: Float[Tensor, "b 2 c"]) -> Float[Tensor, "b 2 2 d"]:
 class CanonicalPoses(Regressor):
     r"""In the manner of Chen et al., Neural shape mating (CVPR 2022).
 
-    A PointNet shared by both pieces gives the embeddings e; from (own, other) a shared network regresses the
-    pose that takes each piece to where the shape is whole: :math:`g_X = h(e_X, e_Y)`,
-    :math:`g_Y = h(e_Y, e_X)`, :math:`g = g_Y^{-1} g_X`. Law: model(Y, X) = g⁻¹. A turn of a piece is not
-    understood but learned from turned examples.
+    A shared PointNet gives embeddings e, and a shared network the pose of each piece in the whole shape:
+    :math:`g_X = h(e_X, e_Y)`, :math:`g_Y = h(e_Y, e_X)`, :math:`g = g_Y^{-1} g_X`. Law: model(Y, X) = g⁻¹.
 
     Left out: attention between the points of both pieces, and the losses on an implicit surface and of a
-    discriminator. The canonical frame is the network's own choice, since only the relative pose is trained.
+    discriminator.
     """
 
     name = "nsm"
@@ -320,9 +303,7 @@ class CanonicalPoses(Regressor):
 class VectorCanonicalPoses(Regressor):
     r"""In the manner of Wu et al., Leveraging SE(3) equivariance for learning 3D geometric shape assembly.
 
-    ICCV 2023. Vector neurons give each piece vectors V that turn with it and an embedding e that does not.
-    The pose of a piece in the assembled shape is read off its own vectors, by weights that depend on both
-    embeddings:
+    ICCV 2023. Vector neurons give each piece vectors V that turn with it and an embedding e that does not:
 
     .. math:: r_X = \mathrm{SVD}(V_X\, W(e_X, e_Y)), \quad t_X = t(e_X, e_Y), \quad
               g_X\, x = r_X^\top x + t_X, \quad g = g_Y^{-1} g_X.
@@ -394,8 +375,7 @@ class VectorLayer(nn.Module):
 def _input_vectors(cloud: Cloud) -> Float[Tensor, "b n 3 c"]:
     """Vectors of each point: itself, mean offsets to its neighbours at several reaches, their cross products.
 
-    A point alone has but one direction. The cross products tell a shape from its mirror image. Offsets are in
-    units of their own mean size, since they are small and how small depends on the sampling.
+    The cross products tell a shape from its mirror image. Offsets are in units of their own mean size.
     """
     x = cloud.points
     index, valid = nearest_neighbors(x, NEIGHBORS[-1], cloud.mask)
@@ -421,16 +401,11 @@ def _mean(values: Float[Tensor, "b n m c"], mask: Bool[Tensor, "b n"] | None) ->
 class MaskedSteps(Regressor):
     r"""In the manner of Xu et al., OMNet: learning overlapping mask for partial-to-partial registration.
 
-    ICCV 2021. In every round, with the same weights, the source is moved by the pose so far; a PointNet gives
-    features f of the points; from those and from both clouds' pooled features each point gets a mask a in
-    (0, 1); and a step is regressed from the masked features, as the difference to standing still:
+    ICCV 2021. In every round, with the same weights, the source is moved by the pose so far, each point gets
+    features f and a mask a in (0, 1), and a step is regressed from the masked features:
+    :math:`g \leftarrow h(\max_i a_i f_i^X, \max_j a_j f_j^Y)\, g`. A swap changes the answer.
 
-    .. math:: g \leftarrow h(\max_i a_i f_i^X, \max_j a_j f_j^Y)\, g.
-
-    Law: none beyond those of all; a swap changes the answer.
-
-    Left out: the loss on the masks and on the poses of all rounds. Our loop has one loss, on the last pose,
-    so that the masks learn only from the pose.
+    Left out: the losses on the masks and on the poses of earlier rounds.
     """
 
     name = "omn"

@@ -56,8 +56,7 @@ def engine(network: Network, settings: Settings | None = None, name: str = "") -
     """The answer of ``bitr assemble`` with these weights and settings."""
     chosen = settings or Settings()
     return Method(
-        name or network.name,
-        lambda pair: assemble_geometries(pair.source, pair.reference, network, chosen),
+        name or network.name, lambda pair: assemble_geometries(pair.source, pair.reference, network, chosen)
     )
 
 
@@ -93,11 +92,7 @@ def u_bitr(name: str, config: BITRConfig, seed: int) -> Method:
 
 
 def median_u_bitr(name: str, config: BITRConfig, members: int, seed: int) -> Method:
-    """The median answer of several U-BITR, each also asked about the swapped pair: Φ(X, Y) Φ(X, X) and, from
-    the other side, (Φ(Y, X) Φ(Y, Y))⁻¹ = Φ(Y, Y) Φ(X, Y).
-
-    All of them are right where Y = gX (Prop. C.11), and so is their median, which moves with the pieces.
-    """
+    """The median of several U-BITR from both sides: Φ(X, Y) Φ(X, X) and Φ(Y, Y) Φ(X, Y) (Prop. C.11)."""
 
     def answer(number: int, x: Cloud, y: Cloud) -> Rigid:
         answers = []
@@ -128,11 +123,7 @@ def _model(config: BITRConfig, *seeds: int) -> BITR:
 
 
 def median(poses: list[Rigid], center: Float64[Tensor, " 3"]) -> Rigid:
-    r"""The rotation with the least :math:`\sum_i \|r - r_i\|_F`; the place of the source's centroid alike.
-
-    By Weiszfeld's iteration: means, weighted by the inverse of the distance. A few answers that are far off
-    do not move it.
-    """
+    r"""The rotation with the least :math:`\sum_i \|r - r_i\|_F`, the centroid's place alike (Weiszfeld)."""
     rotations = torch.stack([pose.rotation for pose in poses])
     places = torch.stack([pose.act(center[None])[0] for pose in poses])
     rotation, place = nearest_rotation(rotations.mean(0)), places.mean(0)
@@ -211,11 +202,7 @@ PERTURBATIONS: dict[str, Perturbation] = {
 
 
 def under(method: Method, test: str, rng: np.random.Generator) -> Method:
-    """The method on perturbed pairs: it sees the changed pair and its answer is brought back.
-
-    So every error is in the original's units and frame, the same in all tests for a lawful method; Δt, too,
-    although it depends on where the origins are.
-    """
+    """The method on perturbed pairs: it sees the changed pair, and its answer is brought back."""
 
     def solve(pair: AssemblyPair) -> Pose | Assembly:
         changed = PERTURBATIONS[test](pair, rng)
@@ -227,11 +214,7 @@ def under(method: Method, test: str, rng: np.random.Generator) -> Method:
 
 
 def law_errors_on(method: Method, pair: AssemblyPair, pose: Pose, rng: np.random.Generator) -> Laws:
-    """Δ_bi, Δ_swap and Δ_scale, one trial each, as ``bitr.testing.pose_gap`` measures them.
-
-    The pair is moved, swapped and scaled, and each answer is brought back to the pair as it was, where a
-    lawful method gives ``pose``, its answer to the pair itself. Three calls of the method.
-    """
+    """Δ_bi, Δ_swap and Δ_scale as ``bitr.testing.pose_gap`` measures them; ``pose`` answers the pair."""
     plain = as_rigid(pose)
     gaps = {
         test: pose_gap(as_rigid(under(method, test, rng).pose(pair)), plain, pair.source.points)

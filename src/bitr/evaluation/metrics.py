@@ -39,6 +39,9 @@ ANGLES = 2 * np.pi / 3 * np.arange(3)
 """Three values determine a wave a + b cos θ + c sin θ."""
 
 Pose = Float64[np.ndarray, "4 4"]
+Poses = Float64[np.ndarray, "s 4 4"]
+Points = Float64[np.ndarray, "_ 3"]
+Values = Float64[np.ndarray, " n"]
 
 
 # Errors of a pose
@@ -47,8 +50,7 @@ Pose = Float64[np.ndarray, "4 4"]
 def rotation_error_deg(pose: Pose, truth: Pose) -> float:
     r"""Δr of the paper (Sec. 6.1), also called RRE: :math:`\arccos\frac{\mathrm{tr}(r\,r_{gt}^\top) - 1}{2}`.
 
-    In degrees, from 0 to 180. Unchanged by motions of either cloud and by a swap. Computed by atan2, which
-    is the same number and keeps its digits near 0.
+    In degrees; unchanged by motions of either cloud and by a swap. Computed by atan2, exact near 0.
     """
     return float(torch.rad2deg(rotation_angle(torch.from_numpy(pose[:3, :3] @ truth[:3, :3].T))))
 
@@ -61,9 +63,7 @@ def translation_error(pose: Pose, truth: Pose) -> float:
     return float(np.linalg.norm(pose[:3, 3] - truth[:3, 3]))
 
 
-def displacement(
-    pose: Pose, truth: Pose, source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]
-) -> float:
+def displacement(pose: Pose, truth: Pose, source: Points, reference: Points) -> float:
     r"""Distance of a piece from its place: the mean of :math:`\|g\,m(X) - g_{gt}\,m(X)\|` and
     :math:`\|g^{-1} m(Y) - g_{gt}^{-1} m(Y)\|`, where m is the centroid.
 
@@ -81,33 +81,25 @@ def _gap(a: Pose, b: Pose, point: Float64[np.ndarray, " 3"]) -> float:
 # Distances between clouds
 
 
-def chamfer(a: Float64[np.ndarray, "n 3"], b: Float64[np.ndarray, "m 3"]) -> float:
-    r"""Squared Chamfer distance: the mean over a of :math:`\min_b \|a - b\|^2`, plus the same from b.
-
-    In the squared unit of the clouds; symmetric. As in Breaking Bad, both means are added, not averaged.
-    """
+def chamfer(a: Points, b: Points) -> float:
+    r"""Breaking Bad's squared Chamfer distance: the mean over a of :math:`\min_b \|a - b\|^2`, plus back."""
     there, back = cKDTree(b).query(a)[0], cKDTree(a).query(b)[0]
     return float(np.mean(there**2) + np.mean(back**2))
 
 
-def part_chamfer(pose: Pose, truth: Pose, source: Float64[np.ndarray, "n 3"]) -> float:
+def part_chamfer(pose: Pose, truth: Pose, source: Points) -> float:
     r"""Chamfer distance of the part from its place: :math:`\mathrm{CD}(g X, g_{gt} X)`."""
     return chamfer(move_points(pose, source), move_points(truth, source))
 
 
-def shape_chamfer(
-    pose: Pose, truth: Pose, source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]
-) -> float:
+def shape_chamfer(pose: Pose, truth: Pose, source: Points, reference: Points) -> float:
     r"""Chamfer distance of the whole: :math:`\mathrm{CD}(g X \cup Y,\; g_{gt} X \cup Y)`."""
     found, right = (np.concatenate([move_points(g, source), reference]) for g in (pose, truth))
     return chamfer(found, right)
 
 
-def add_s(pose: Pose, truth: Pose, source: Float64[np.ndarray, "n 3"]) -> float:
-    r"""ADD-S of object pose estimation: the mean over x of :math:`\min_{x'} \|g_{gt} x - g x'\|`.
-
-    In the unit of the pair. Small also where the shape is symmetric, known or not.
-    """
+def add_s(pose: Pose, truth: Pose, source: Points) -> float:
+    r"""ADD-S of object pose estimation: the mean over x of :math:`\min_{x'} \|g_{gt} x - g x'\|`."""
     return float(np.mean(cKDTree(move_points(pose, source)).query(move_points(truth, source))[0]))
 
 
@@ -134,17 +126,8 @@ class Mating:
     """Share of the two parts whose squared Chamfer distance, seen from the other part, is below 0.01."""
 
 
-def mating_errors(
-    pose: Pose,
-    truth: Pose,
-    source: Float64[np.ndarray, "n 3"],
-    reference: Float64[np.ndarray, "m 3"],
-    source_share: float,
-) -> Mating:
-    """The errors of a pose; ``source_share`` is the source's share of the surface of both pieces.
-
-    A swap changes only the Euler angles; motions of either piece change only those; a scale changes nothing.
-    """
+def mating_errors(pose: Pose, truth: Pose, source: Points, reference: Points, source_share: float) -> Mating:
+    """The errors of a pose; ``source_share`` is the source's share of the surface of both pieces."""
     size = diameter(np.concatenate([move_points(truth, source), reference]))
     there = pose, truth, source, reference
     back = inverse(pose), inverse(truth), reference, source
@@ -164,43 +147,33 @@ def mating_errors(
 def euler_rmse_deg(pose: Pose, truth: Pose) -> float:
     """Root mean square of the differences of the Euler angles about the fixed axes x, y and z, in degrees.
 
-    A difference is at most 180°. This is no distance of rotations: where the middle angle is near ±90°,
-    near rotations have different angles, and turning the files changes it. See ``rotation_error_deg``.
+    It is no distance of rotations, and turning the files changes it: see ``rotation_error_deg``.
     """
     a, b = (Rotation.from_matrix(each[:3, :3]).as_euler("xyz", degrees=True) for each in (pose, truth))
     apart = np.abs(a - b)
     return float(np.sqrt(np.mean(np.minimum(apart, 360 - apart) ** 2)))
 
 
-def diameter(points: Float64[np.ndarray, "n 3"]) -> float:
-    """The greatest distance between two points.
-
-    Breaking Bad scales shapes to a box of side 1. Of long and of round shapes this is the box's longest side,
-    and it does not change when the shape is turned.
-    """
+def diameter(points: Points) -> float:
+    """The greatest distance between two points, in place of Breaking Bad's box, which a turn changes."""
     # joggled by rounding errors, so that flat shapes have a hull too
     corners = points[ConvexHull(points, qhull_options="QJ").vertices] if len(points) > 8 else points
     return float(max(np.linalg.norm(corners - corner, axis=1).max() for corner in corners))
 
 
-def _mean_gap(pose: Pose, truth: Pose, points: Float64[np.ndarray, "n 3"]) -> float:
+def _mean_gap(pose: Pose, truth: Pose, points: Points) -> float:
     return float(np.linalg.norm(move_points(pose, points) - move_points(truth, points), axis=1).mean())
 
 
 # 3DMatch's criterion
 
 
-def overlap(
-    source: Float64[np.ndarray, "n 3"],
-    reference: Float64[np.ndarray, "m 3"],
-    truth: Pose,
-    within: float = PARTNERS,
-) -> Float64[np.ndarray, "k 3"]:
+def overlap(source: Points, reference: Points, truth: Pose, within: float = PARTNERS) -> Points:
     """Points of the source that, in place, have a point of the reference nearby; in the source's frame."""
     return source[cKDTree(reference).query(move_points(truth, source))[0] < within]
 
 
-def information_matrix(points: Float64[np.ndarray, "k 3"]) -> Float64[np.ndarray, "6 6"]:
+def information_matrix(points: Points) -> Float64[np.ndarray, "6 6"]:
     r""":math:`\Lambda = \sum_p G_p^\top G_p` with :math:`G_p = [\,I \mid -2[p]_\times\,]`, as in ``gt.info``.
 
     To first order :math:`G_p \xi` is what the motion :math:`\xi = (t, q)` does to p, where q is the vector
@@ -220,8 +193,7 @@ def information_matrix(points: Float64[np.ndarray, "k 3"]) -> Float64[np.ndarray
 def registration_rmse(pose: Pose, truth: Pose, information: Float64[np.ndarray, "6 6"]) -> float:
     r""":math:`\sqrt{\xi^\top \Lambda\,\xi / \Lambda_{00}}`, where ξ = (t, q) is of :math:`g_{gt}^{-1} g`.
 
-    The root mean square distance of the overlap from its place, exact for translations and to first order
-    for rotations; for large rotations it is only a large number. 3DMatch accepts what is below 0.2 m.
+    To first order the root mean square distance of the overlap from its place; 3DMatch accepts 0.2 m.
     """
     off = inverse(truth) @ pose
     quaternion = Rotation.from_matrix(off[:3, :3]).as_quat(canonical=True)  # x, y, z, w with w ≥ 0
@@ -246,9 +218,7 @@ class Benchmark:
     def label(self) -> str:
         return f"{self.name} ({self.degrees:g}°, {self.length:g}{' ' + self.unit if self.unit else ''})"
 
-    def accepts(
-        self, degrees: Float64[np.ndarray, " n"], lengths: Float64[np.ndarray, " n"]
-    ) -> Bool[np.ndarray, " n"]:
+    def accepts(self, degrees: Values, lengths: Values) -> Bool[np.ndarray, " n"]:
         return (degrees < self.degrees) & (lengths < self.length)
 
 
@@ -272,16 +242,9 @@ class Recall:
 
 
 def recall(
-    accepted: Bool[np.ndarray, " n"],
-    degrees: Float64[np.ndarray, " n"],
-    lengths: Float64[np.ndarray, " n"],
-    scenes: Sequence[str] | None = None,
+    accepted: Bool[np.ndarray, " n"], degrees: Values, lengths: Values, scenes: Sequence[str] | None = None
 ) -> Recall:
-    """Recall, and RRE and RTE of the accepted pairs; with ``scenes``, each is a mean over scenes of means.
-
-    3DMatch counts by scene, so that one with many pairs weighs no more than the others. A scene without
-    accepted pairs has a recall of 0 and no part in RRE and RTE. Errors of refused pairs may be NaN.
-    """
+    """Recall, and RRE and RTE of the accepted pairs; with ``scenes``, means of scenes, as in 3DMatch."""
     places = np.asarray(scenes if scenes is not None else [""] * len(accepted))
     inside = [places == place for place in np.unique(places)]
     found = [scene & accepted for scene in inside if (scene & accepted).any()]
@@ -296,11 +259,9 @@ def recall(
 
 
 def is_right(pair: AssemblyPair, pose: Pose) -> bool:
-    """True if Δr < 15° and the piece is less than a tenth of the size from its place.
+    """True if Δr < 15° and the piece is less than a tenth of the assembled radius from its place.
 
-    The size is the radius of the assembled shape, its points' greatest distance from their centroid, which
-    Sec. 6 brings to 1. Where the pair has symmetries, the right answer nearest to the pose counts. No pose of
-    pieces that do not belong together is right.
+    The right answer nearest to the pose counts; unrelated pieces have none.
     """
     if not pair.related:
         return False
@@ -310,34 +271,29 @@ def is_right(pair: AssemblyPair, pose: Pose) -> bool:
     return bool(is_close and rotation_error_deg(pose, truth) < RIGHT_DEGREES)
 
 
-def assembled_radius(
-    truth: Pose, source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]
-) -> float:
+def assembled_radius(truth: Pose, source: Points, reference: Points) -> float:
     """The size of the assembled shape: its points' greatest distance from their centroid."""
     whole = np.concatenate([move_points(truth, source), reference])
     return float(np.linalg.norm(whole - whole.mean(0), axis=1).max())
 
 
-def truths_of(pair: AssemblyPair) -> Float64[np.ndarray, "s 4 4"]:
+def truths_of(pair: AssemblyPair) -> Poses:
     """All listed right answers of a pair: its pose after each of its symmetries."""
     return pair.ref_from_src @ (np.eye(4)[None] if pair.symmetry is None else pair.symmetry)
 
 
 def nearest_truth(
     pose: Pose,
-    truths: Float64[np.ndarray, "s 4 4"],
-    source: Float64[np.ndarray, "n 3"],
-    reference: Float64[np.ndarray, "m 3"],
+    truths: Poses,
+    source: Points,
+    reference: Points,
     axis: Float64[np.ndarray, "2 3"] | None = None,
 ) -> Pose:
-    r"""The right answer that is nearest to the pose, for shapes with symmetries.
+    r"""The right answer that is nearest to the pose, for shapes with symmetries; one for all metrics.
 
     Minimises the mean over X of :math:`\|g x - g_{gt} x\|^2` plus the mean over Y of
-    :math:`\|g^{-1} y - g_{gt}^{-1} y\|^2`, so that the choice moves along with either cloud and with a swap.
-    With ``axis``, two points of an axis of the source, :math:`g_{gt} R_\theta` is right for every angle. The
-    sum is linear in :math:`R_\theta`, and so a wave :math:`a + b\cos\theta + c\sin\theta` whose lowest
-    place is known exactly. One answer is chosen for all metrics: a rotation and a translation that are
-    each near another answer are not right together.
+    :math:`\|g^{-1} y - g_{gt}^{-1} y\|^2`, so that the choice moves with either cloud and with a swap. With
+    an ``axis`` of the source, :math:`g_{gt} R_\theta` is right for every angle, and the sum a wave in θ.
     """
     if axis is None:
         return truths[int(np.argmin(_apart(pose, truths, source, reference)))]
@@ -348,19 +304,12 @@ def nearest_truth(
     return truths[best] @ turn_about(axis, float(np.angle(-wave[best])))
 
 
-def _apart(
-    pose: Pose,
-    truths: Float64[np.ndarray, "s 4 4"],
-    source: Float64[np.ndarray, "n 3"],
-    reference: Float64[np.ndarray, "m 3"],
-) -> Float64[np.ndarray, " s"]:
+def _apart(pose: Pose, truths: Poses, source: Points, reference: Points) -> Float64[np.ndarray, " s"]:
     there = _mean_squares(pose, truths, source)
     return there + _mean_squares(inverse(pose), inverse(truths), reference)
 
 
-def _mean_squares(
-    pose: Pose, others: Float64[np.ndarray, "s 4 4"], points: Float64[np.ndarray, "n 3"]
-) -> Float64[np.ndarray, " s"]:
+def _mean_squares(pose: Pose, others: Poses, points: Points) -> Float64[np.ndarray, " s"]:
     r"""The mean of :math:`\|A x + b\|^2` is :math:`\mathrm{tr}(A\,C\,A^\top) + \|A m + b\|^2`."""
     center = points.mean(0)
     spread = (points - center).T @ (points - center) / len(points)

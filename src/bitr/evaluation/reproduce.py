@@ -23,7 +23,7 @@ from bitr.data.poses import Pairs
 from bitr.data.sim import success
 from bitr.data.transforms import assembled, both, crop, jitter, move_randomly, two_samples
 from bitr.errors import InputError
-from bitr.evaluation import charts
+from bitr.evaluation import report as charts
 from bitr.evaluation.baselines import baseline
 from bitr.evaluation.evaluate import Evaluation, evaluate
 from bitr.evaluation.experiment import (

@@ -1,7 +1,7 @@
 """Speed of the whole model, in units of one matrix product of the same run: machines are noisy and differ.
 
-The unit is one 1024×1024×1024 float32 ``torch.matmul``. Jobs that are compared take turns, and the fastest
-turn of each counts; JSON has the medians, too. ``benchmarks/speed.py`` measures the rest.
+Jobs that are compared take turns, and the fastest turn of each counts. ``benchmarks/speed.py`` measures the
+rest.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ SIZES, QUICK_SIZES = (256, 1024, 4096, 16384, 65536), (256, 1024, 4096)
 LARGEST_TO_TRAIN = 4096
 """Points of a cloud up to which the backward pass is measured."""
 SIDE = 1024
-"""Side of the matrices whose product is the unit of time."""
+"""Side of the float32 matrices whose product is the unit of time."""
 
 Job = Callable[[], object]
-
-
-# Timing by turns
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,7 @@ class Patience:
     least: int = 3
 
 
-FULL = Patience(rounds=12, seconds=6.0)
-QUICK = Patience(rounds=8, seconds=1.0, least=2)
+FULL, QUICK = Patience(rounds=12, seconds=6.0), Patience(rounds=8, seconds=1.0, least=2)
 
 
 def patience_for(quick: bool) -> Patience:
@@ -71,9 +67,6 @@ def take_turns(jobs: Sequence[Job], patience: Patience) -> list[Times]:
         if turn >= patience.least and time.perf_counter() - start > patience.seconds:
             break
     return [Times(min(seconds), median(seconds)) for seconds in turns]
-
-
-# Jobs: one pass of a model on generated clouds
 
 
 def example_clouds(n: int, batch: int) -> tuple[Tensor, Tensor]:
@@ -96,9 +89,6 @@ def no_grad(job: Job) -> Job:
             return job()
 
     return run
-
-
-# The machine
 
 
 def unit() -> Job:
@@ -124,9 +114,6 @@ def machine(quick: bool) -> dict[str, str | int | float]:
         "unit_median_ms": 1e3 * product.median,
         "gflop_per_second": 2 * SIDE**3 / product.fastest / 1e9,
     }
-
-
-# The table of models
 
 
 @dataclass(frozen=True)
@@ -165,31 +152,23 @@ def model_rows(quick: bool) -> Iterator[ModelRow]:
         cases += [(name, config, 1024, 8) for name, config in both]
         cases += [("default", BITRConfig(max_degree=degree), 256, 1) for degree in (2, 3)]
     for case in cases:
-        yield _row(*case, patience_for(quick))
+        yield measure_row(*case, patience_for(quick))
 
 
-def _row(name: str, config: BITRConfig, n: int, batch: int, patience: Patience) -> ModelRow:
+def measure_row(name: str, config: BITRConfig, n: int, batch: int, patience: Patience) -> ModelRow:
+    """One row of the table."""
     model, (x, y) = BITR(config).eval(), example_clouds(n, batch)
     forward = no_grad(lambda: model(x, y))
     jobs: list[Job] = [unit(), forward]
     if n * batch <= 2 * LARGEST_TO_TRAIN:
         jobs.append(lambda: training_step(model, x, y))
-    one, ours, *step = take_turns(jobs, patience)
+    one, *found = take_turns(jobs, patience)
     with FlopCounterMode(display=False) as counter:
         forward()
-    return ModelRow(
-        config=name,
-        max_degree=config.max_degree,
-        points=n,
-        batch=batch,
-        forward_units=ours.fastest / one.fastest,
-        forward_ms=1e3 * ours.fastest,
-        forward_median_ms=1e3 * ours.median,
-        training_units=step[0].fastest / one.fastest if step else None,
-        training_ms=1e3 * step[0].fastest if step else None,
-        training_median_ms=1e3 * step[0].median if step else None,
-        forward_gflop=counter.get_total_flops() / 1e9,
-    )
+    times = [(each.fastest / one.fastest, 1e3 * each.fastest, 1e3 * each.median) for each in found]
+    step: tuple[float | None, float | None, float | None] = times[1] if times[1:] else (None, None, None)
+    gflop = counter.get_total_flops() / 1e9
+    return ModelRow(name, config.max_degree, n, batch, *times[0], *step, gflop)
 
 
 def machine_lines(facts: dict[str, str | int | float]) -> Iterator[str]:

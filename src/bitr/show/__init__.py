@@ -4,8 +4,7 @@ Reports are in ``bitr.show.report`` and the viewer in ``bitr.show.viewer``; they
 which draws with the names below.
 """
 
-from bitr.show.film import write_animation
-from bitr.show.picture import write_png, write_sheet
+from bitr.show.picture import write_animation, write_png, write_sheet
 from bitr.show.stage import MOST_SHOWN, Scene
 
 __all__ = ["MOST_SHOWN", "Scene", "write_animation", "write_png", "write_sheet"]

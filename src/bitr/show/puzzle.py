@@ -25,8 +25,8 @@ from bitr.show.picture import (
     parse_color,
     shade,
 )
+from bitr.show.report import render_page
 from bitr.show.stage import Matrix, Shown, Vector, choose_points, choose_view
-from bitr.show.web import render_page
 
 MOST_POINTS = 40_000
 """Most points of all pieces together on a page or in a picture."""

@@ -1,33 +1,42 @@
-"""Reports as one HTML page that needs nothing but a browser: of an assembly, and of an evaluation.
-
-The same input gives the same text. Text from outside is escaped, and a page loads nothing. The 3-D view is
-drawn by ``templates/report.js``.
-"""
+"""Reports as one HTML page that needs nothing but a browser: of an assembly, and of an evaluation."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from bitr.assembly.assemble import Assembly, Hypothesis, Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.data import AssemblyPair
-from bitr.evaluation import charts
-from bitr.evaluation.charts import spread
+from bitr.evaluation.certificate import Certificate
 from bitr.evaluation.method import Method, law_errors_on, law_row
-from bitr.evaluation.report import NONE, NOTES, Ranked, Report, columns, ranked
-from bitr.files import whole_file
+from bitr.evaluation.report import (
+    NONE,
+    NOTES,
+    Ranked,
+    Report,
+    columns,
+    ranked,
+    recall_curve,
+    rotation_histogram,
+    spread,
+)
+from bitr.files import write_text
 from bitr.io import Geometry
 from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_wxyz, set_stage, show_pair
-from bitr.show.web import render_page
 
 COLUMNS = ("weight", "method", "from", "overlap", "seam", "contact", "confidence")
 """Columns of a table of hypotheses."""
@@ -48,15 +57,11 @@ log = logging.getLogger("bitr")
 
 def write_html(path: Path, scene: Scene, assembly: Assembly | None = None, *, force: bool) -> None:
     """Write the report; without ``force`` an existing file is refused, and no partial file is ever left."""
-    with whole_file(path, force=force) as temporary:
-        temporary.write_text(render_assembly(scene, assembly), encoding="utf-8", newline="\n")
+    write_text(path, render_assembly(scene, assembly), force=force)
 
 
 def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
-    """Render the report of an assembly.
-
-    With the assembly it has a banner where the answer is not ok, and the hypotheses, each to be looked at.
-    """
+    """Render the report of an assembly, with a banner where it is not ok, and its hypotheses."""
     stage, hypotheses = set_stage(scene), assembly.hypotheses if assembly else ()
     poses = [each.transformation for each in hypotheses] or [scene.transformation]
     doubtful = assembly if assembly and assembly.status != "ok" else None
@@ -77,11 +82,7 @@ def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
 def render_evaluation(
     report: Report, pairs: Sequence[Ranked], examples: Mapping[int, Scene], title: str
 ) -> str:
-    """Render the report of an evaluation: the table, the figures, and pairs to look at.
-
-    ``pairs`` are those of the first row of the report from the best to the worst, and ``examples`` some of
-    them by their place in that list.
-    """
+    """Render the report of an evaluation; ``examples`` are some of the ranked ``pairs``, by their place."""
     most = min(MOST_SHOWN, MOST_POINTS // (2 * len(examples)))
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
     listed = sorted({*spread(len(pairs), MOST_ROWS), *examples})
@@ -91,8 +92,8 @@ def render_evaluation(
         "title": title,
         "table": list(zip(*table, strict=True)),
         "notes": NOTES,
-        "histogram": charts.rotation_histogram(errors),
-        "recall": charts.recall_curve(errors),
+        "histogram": rotation_histogram(errors).to_uri(),
+        "recall": recall_curve(errors).to_uri(),
         "settings": [(name, str(value)) for name, value in report.settings.items() if value is not None],
         "listed": f"{some}{len(pairs):,}",
         "rows": [_list_pair(place, pairs[place]) for place in listed],
@@ -101,6 +102,11 @@ def render_evaluation(
     }
     styles = "page.css", "report.css", "evaluation.css"
     return render_page("evaluation.html", values, styles, ("report.js",))
+
+
+def render_certificate(certificate: Certificate) -> str:
+    """Render the equivariance certificate."""
+    return render_page("certificate.html", {"certificate": certificate}, ("page.css", "certificate.css"))
 
 
 def write_evaluation(
@@ -113,11 +119,7 @@ def write_evaluation(
     *,
     force: bool,
 ) -> None:
-    """Write the report of an evaluation, with pairs of its first row from the best to the worst.
-
-    ``pairs_of`` and ``method_of`` tell the pairs and the method of a sampling; without a method, there are no
-    law errors.
-    """
+    """Write the report of an evaluation; without ``method_of``, the method of a sampling, no law errors."""
     pairs = ranked(report.rows[0])
     shown = spread(sum(pair.score.errors is not None for pair in pairs), MOST_EXAMPLES)
     tried = {shown[index] for index in spread(len(shown), MOST_TRIED)}
@@ -133,9 +135,7 @@ def write_evaluation(
             rng = np.random.default_rng([seed, found.sampling, found.number])
             facts.append(law_row(law_errors_on(method_of(found.sampling), pair, pose, rng)))
         examples[place] = replace(show_pair(pair, pose, found.name), facts=facts)
-    with whole_file(path, force=force) as temporary:
-        text = render_evaluation(report, pairs, examples, title)
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_text(path, render_evaluation(report, pairs, examples, title), force=force)
 
 
 def list_evidence(hypothesis: Hypothesis) -> tuple[str, ...]:
@@ -301,3 +301,41 @@ def _fit_ball(view: Matrix, points: Float64[np.ndarray, "n 3"]) -> dict[str, Any
     center = (seen.min(0) + seen.max(0)) / 2
     radius = float(np.linalg.norm(seen - center, axis=1).max())
     return {"center": (center @ view).tolist(), "radius": radius or 1.0}
+
+
+def render_page(
+    template: str, values: Mapping[str, Any], styles: Sequence[str], scripts: Sequence[str] = ()
+) -> str:
+    """Fill a template; styles and scripts are put into the page, and its policy allows no others."""
+    style, script = (Markup("".join(map(_read, names))) for names in (styles, scripts))
+    hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
+    page = environment().get_template(template).render(**values, style=style, script=script, **hashes)
+    return page.encode("utf-8", "replace").decode()
+
+
+def render_part(template: str, macro: str, **values: Any) -> str:
+    """Fill one macro of a template: a piece of HTML for a page that something else serves."""
+    return str(getattr(environment().get_template(template).module, macro)(**values))
+
+
+@cache
+def environment() -> Environment:
+    """Templates in which text is escaped, JSON cannot end its script element, and no value is missing."""
+    found = Environment(
+        loader=PackageLoader("bitr.show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return found
+
+
+def _read(name: str) -> str:
+    return (resources.files("bitr.show") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """The name of an inline script or style in a Content-Security-Policy."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

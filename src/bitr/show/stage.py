@@ -100,10 +100,7 @@ class Stage:
 
 
 def set_stage(scene: Scene, most: int = MOST_SHOWN) -> Stage:
-    """Prepare a scene for drawing, with at most ``most`` points of each cloud.
-
-    Coordinates are of the size of the pieces, wherever the files put them.
-    """
+    """Prepare a scene for drawing, with at most ``most`` points of each cloud."""
     source = choose_points(scene.source, scene.source_keypoints, most)
     reference = choose_points(scene.reference, scene.reference_keypoints, most)
     rotation, translation = scene.transformation[:3, :3], scene.transformation[:3, 3]
@@ -146,11 +143,7 @@ def choose_points(
 
 
 def choose_view(source: Float64[np.ndarray, "n 3"], reference: Float64[np.ndarray, "m 3"]) -> Matrix:
-    """Axes of a view of the broad side of the assembled pair, in which neither piece hides the other.
-
-    Before the tilt, the smallest principal axis points to the viewer and the largest to the right, where the
-    line between the two centres counts extra; the source is on the left.
-    """
+    """Axes of a view of the broad side of the assembled pair, with the source on the left."""
     both = np.concatenate([source, reference])
     both = both - both.mean(0)
     between = reference.mean(0) - source.mean(0)

@@ -53,8 +53,8 @@ class LossConfig:
     """
 
     compare: Literal["likelihood", "unprojected", "pose"] = "likelihood"
-    """Quantity compared with the truth: the pose, as in the paper; r̂ and the anchors that it is made of, with
-    bounded gradients where singular values come close; or the density that they are parameters of."""
+    """Quantity compared with the truth: the pose, as in the paper; r̂ and the anchors that it is made of, for
+    models with one head (others take the likelihood); or the density that they are parameters of."""
     translation: Literal["displacement", "paper"] = "displacement"
     """Distance of poses: ``paper`` is ‖t − t_gt‖², which depends on where the source's origin lies."""
     translation_weight: float = 1.0
@@ -64,8 +64,6 @@ class LossConfig:
     """Weight of the cross entropy of contact at each point."""
     vector_weight: float = 0.3
     """Weight of the squared errors of the vectors at each point, to the other piece and to the centre."""
-    temperature: tuple[float, float] = (1.0, 0.5)
-    """Temperature of unprojected heads, at first and at last: the lower, the more the heads part."""
     spread_weight: float = 0.0
     """Weight of the penalty on key points that come closer than ``spread_reach``."""
     spread_reach: float = 0.1
@@ -133,8 +131,6 @@ class TrainConfig:
             value = getattr(getattr(self, table), key)
             if not least <= value <= most:
                 raise InputError(f"{name} = {value!r}: expected {least:g} to {most:g}")
-        if not 0 < min(self.loss.temperature) <= max(self.loss.temperature) < 1e9:
-            raise InputError(f"loss.temperature = {self.loss.temperature!r}: expected two positive numbers")
         if self.loss.translation == "paper" and self.loss.compare != "pose":
             raise InputError("loss.translation = 'paper' compares poses: set loss.compare = 'pose' as well")
 

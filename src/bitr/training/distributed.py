@@ -60,10 +60,7 @@ class Group:
         return value
 
     def parallel(self, module: nn.Module, all_used: bool) -> nn.Module:
-        """The module with gradients averaged over all processes.
-
-        Unless ``all_used``, each step looks for parameters that have no gradient.
-        """
+        """The module with gradients averaged over all processes; ``all_used`` saves a search each step."""
         if self.world == 1:
             return module
         return nn.parallel.DistributedDataParallel(
@@ -110,10 +107,8 @@ def _device(name: str, local_rank: int) -> torch.device:
 def agree_on_name(store: Store, rank: int, world: int) -> str:
     """A new name that all living processes share; the leading one makes it.
 
-    torchrun keeps one store for all attempts, with what dead processes wrote: a new process could wait for a
-    dead one, so each attempt meets under a name of its own. Each process greets with a word of its own, and
-    takes the name from an answer that repeats the word, as no older answer can. The leading one answers until
-    everyone has said the name.
+    torchrun keeps one store for all attempts, also what dead processes wrote. So each process greets with a
+    word of its own, and takes the name from an answer that repeats the word.
     """
     own = uuid4().hex
     if rank:
@@ -138,11 +133,7 @@ def agree_on_name(store: Store, rank: int, world: int) -> str:
 
 @contextmanager
 def listen_for_stop() -> Iterator[Callable[[], bool]]:
-    """A function that is true once Ctrl-C or another notice has come: the run ends with a checkpoint.
-
-    A second Ctrl-C ends the process at once. A scheduler's notice may come twice, from the scheduler and from
-    torchrun, and means the same.
-    """
+    """A function that is true once Ctrl-C or another notice has come; a second Ctrl-C ends it at once."""
     if threading.current_thread() is not threading.main_thread():  # only the main one hears signals
         yield lambda: False
         return

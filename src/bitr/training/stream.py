@@ -1,7 +1,4 @@
-"""Training pairs: where they come from, the endless row of them, and the batches that the model sees.
-
-Each pair is a pure function of the seed and its number, whoever computes it.
-"""
+"""Training pairs: their sources, the endless row of them, each a function of seed and number, and batches."""
 
 from __future__ import annotations
 
@@ -69,8 +66,7 @@ class Source:
 def sources(config: DataConfig) -> tuple[Source, Source, str]:
     """The pairs to train with, the pairs to validate with, and the data set's name in reports.
 
-    The test split is never opened. Without a validation split a fifth of the pairs is held out, chosen by the
-    hash of their ids. A folder of pairs that name no split is all for training.
+    The test split is never opened. Without a validation split a fifth is held out, by the hash of the ids.
     """
     name, label = config.name, config.name
     if config.stand_in and is_name(name) and not info(name).present(data_root(config.root or None)):
@@ -113,9 +109,7 @@ def split_record(
 ) -> dict[str, object]:
     """The training pairs and the held-out pairs, with a hash: kept beside the checkpoints.
 
-    A user's pairs are listed, by ids and by fingerprints; ``earlier`` are those that the first weights were
-    trained on. A data set's own pairs are given by split, number, and the hash of the frozen file that
-    assigns its shapes to the splits, where it has one.
+    A user's pairs are listed by ids and fingerprints, also of ``earlier`` weights; a data set's by split.
     """
     is_listed = not is_name(train.name) or train.rows is not None
     content: dict[str, object] = {
@@ -164,10 +158,7 @@ class Seen:
 
 
 def new_pairs(path: Path, seen: Seen) -> tuple[Pairs, str | None]:
-    """The user's own pairs for the test that weights were not trained on, and a note if some were.
-
-    Pairs that were held out chose the weights: they stay, and the note counts them.
-    """
+    """The user's own pairs for the test that weights were not trained on, and a note if some were."""
     found = own_pairs(path, "test", lambda pair: pair.fingerprint() not in seen.trained_on)
     listed = [pair for pair in listed_pairs(path) if pair.split in (None, "test")]
     left_out = len(listed) - len(found)
@@ -209,11 +200,7 @@ def _frozen_hash(name: str) -> str | None:
 
 @dataclass
 class Stream(Dataset[AssemblyPair]):
-    """Pair number s of a run: epoch s // n, in an order of its own for each epoch, sampled anew each time.
-
-    Nothing but the number decides the pair: not the worker, nor earlier requests. So a run can go on
-    anywhere, with any number of workers and processes.
-    """
+    """Pair number s of a run: epoch s // n, in its own order, sampled anew; the number alone decides."""
 
     source: Source
     length: int
@@ -328,10 +315,7 @@ class Batch:
 def sample(
     pair: AssemblyPair, points: int, noise: float, model: BITRConfig, rng: np.random.Generator
 ) -> AssemblyPair:
-    """The pair as the model sees it: at most ``points`` points a piece, with the features it was made for.
-
-    Both pieces are thinned alike; noise is in units of the pair's size.
-    """
+    """The pair as the model sees it: thinned alike to ``points`` points a piece, with noise and features."""
     seen = thin(pair, points, rng)
     if noise:
         size = float(np.sqrt(np.mean([g.points.var(0).sum() for g in (seen.source, seen.reference)])))
@@ -347,10 +331,7 @@ def sample(
 
 
 def collate(pairs: Sequence[AssemblyPair], neighbors: int | None = None) -> Batch:
-    """The pairs as one batch; padding is masked where the sizes differ.
-
-    With ``neighbors`` so many neighbours of each point are searched here, and not by the model.
-    """
+    """The pairs as one batch, padded and masked; with ``neighbors``, these are searched here."""
     poses = torch.from_numpy(np.stack([pair.ref_from_src for pair in pairs]))
     source = _cloud([pair.source for pair in pairs], neighbors)
     reference = _cloud([pair.reference for pair in pairs], neighbors)

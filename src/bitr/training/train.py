@@ -16,16 +16,15 @@ from torch import nn
 
 from bitr.data import info
 from bitr.errors import InputError, is_full
+from bitr.files import write_text
 from bitr.model import BITR, BITRConfig
 from bitr.model.checkpoint import FILE_NAME, load, save
 from bitr.settings import to_mapping, to_toml
-from bitr.training import checkpoint
-from bitr.training.checkpoint import FOLDER, Progress
+from bitr.training import folder
 from bitr.training.config import TrainConfig
 from bitr.training.distributed import Group, join, listen_for_stop
-from bitr.training.log import Listener, Meter, Record, RunLog, Silent
-from bitr.training.loss import Objective
-from bitr.training.optimizer import Step, Trainer, rate_at
+from bitr.training.folder import FOLDER, Listener, Meter, Progress, Record, RunLog, Silent, Step
+from bitr.training.step import Objective, Trainer, rate_at
 from bitr.training.stream import (
     SPLIT,
     STAND_IN,
@@ -66,8 +65,7 @@ def train(
 ) -> dict[str, Any]:
     """Trains and returns the content of ``result.json``; ``bitr.load(out)`` loads the best weights.
 
-    The same config gives the same weights, bit for bit, on one machine, also when the run is killed at any
-    moment and goes on with ``resume``.
+    The same config gives the same weights, bit for bit, also when a killed run goes on with ``resume``.
     """
     with join(config.run.device) as group, listen_for_stop() as stop_asked:
         if config.run.batch < group.world:
@@ -76,7 +74,7 @@ def train(
         try:
             run = Run(config, kind or Kind(_first_model, save), out, group, shown)
             goes_on = group.was_restarted() or resume
-            with checkpoint.own_folder(out, goes_on) if group.leads else nullcontext():
+            with folder.own_folder(out, goes_on) if group.leads else nullcontext():
                 run.begin(goes_on)
                 return run.go(stop_asked)
         except (OSError, SafetensorError) as error:
@@ -125,8 +123,8 @@ class Run:
         self.split_hash = split["sha256"]
         self.log = RunLog(self.out, self.progress.step) if self.group.leads else None
         if self.group.leads:
-            checkpoint.write_text(self.out / "config.toml", to_toml(self.config))
-            checkpoint.write_text(self.out / SPLIT, json.dumps(split, indent=1) + "\n")
+            write_text(self.out / "config.toml", to_toml(self.config), force=True)
+            write_text(self.out / SPLIT, json.dumps(split, indent=1) + "\n", force=True)
 
     def go(self, stop_asked: Callable[[], bool]) -> dict[str, Any]:
         """Takes the remaining steps; validates, records and saves between them."""
@@ -221,20 +219,20 @@ class Run:
     def _checkpoint(self) -> None:
         if self.group.leads:
             self.progress.meter = self.meter.state()
-            data = checkpoint.pack(self.trainer.parts, self.progress, to_mapping(self.config))
-            checkpoint.write(self.out / FOLDER, data, self.progress.step, self.config.run.keep)
+            data = folder.pack(self.trainer.parts, self.progress, to_mapping(self.config))
+            folder.write(self.out / FOLDER, data, self.progress.step, self.config.run.keep)
 
     def _restore(self) -> Progress:
         """Progress of the newest whole checkpoint that the leading process finds, if any."""
-        data, notes = checkpoint.newest(self.out / FOLDER) if self.group.leads else (None, [])
+        data, notes = folder.newest(self.out / FOLDER) if self.group.leads else (None, [])
         for note in notes:
             self.listener.noted(note)
         data = self.group.from_leader(data)
         if data is None:
             return Progress()
-        checkpoint.check_same_run(checkpoint.config_of(data), to_mapping(self.config), self.out)
+        folder.check_same_run(folder.config_of(data), to_mapping(self.config), self.out)
         self._check_same_data()
-        return checkpoint.unpack(data, self.trainer.parts)
+        return folder.unpack(data, self.trainer.parts)
 
     def _check_same_data(self) -> None:
         """Refuses to go on with the data itself what was begun with its stand-in, and the reverse."""
@@ -265,7 +263,7 @@ class Run:
         }
         if self.log is not None:
             self.log.close()
-            checkpoint.write_text(self.out / "result.json", json.dumps(result, indent=1) + "\n")
+            write_text(self.out / "result.json", json.dumps(result, indent=1) + "\n", force=True)
         return result
 
 

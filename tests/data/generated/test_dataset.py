@@ -50,7 +50,7 @@ def spacing(points: np.ndarray) -> float:
     return float(cKDTree(points).query(points, k=2)[0][:, 1].mean())
 
 
-@pytest.mark.parametrize("i", range(12))
+@pytest.mark.parametrize("i", range(4))
 def test_broken_surfaces_lie_on_each_other_and_face_each_other(root, i):
     pair = shapes("train", root, config=clean("fracture", points=1500))[i]
     far, agree = in_place(pair)
@@ -63,7 +63,7 @@ def test_a_wrong_pose_parts_the_broken_surfaces(root):
     """The oracle above can fail: turned by 20° about their middle, fewer points face each other."""
     config = clean("fracture", points=1500)
     right, wrong = 0, 0
-    for pair in (shapes("train", root, config=config)[i] for i in range(12)):
+    for pair in (shapes("train", root, config=config)[i] for i in range(5)):
         c, s = np.cos(np.pi / 9), np.sin(np.pi / 9)
         turn, middle = np.eye(4), pair.source.points.mean(axis=0)
         turn[:2, :2] = [[c, -s], [s, c]]
@@ -77,7 +77,7 @@ def test_a_wrong_pose_parts_the_broken_surfaces(root):
     assert right > 2 * wrong
 
 
-@pytest.mark.parametrize("i", range(8))
+@pytest.mark.parametrize("i", range(4))
 def test_crops_lie_on_each_other_where_they_overlap(root, i):
     config = clean("crop", points=1500, overlap=0.3)
     pair = shapes("train", root, config=config)[i]
@@ -89,7 +89,7 @@ def test_crops_lie_on_each_other_where_they_overlap(root, i):
     assert np.mean(agree[near] > 0.7) > 0.6  # but for thin walls, whose two sides are near
 
 
-@pytest.mark.parametrize("i", range(6))
+@pytest.mark.parametrize("i", range(3))
 def test_a_cut_shares_out_the_surface(root, i):
     """The two sides lie on two sides of a plane, and the cut is where they meet."""
     pair = shapes("train", root, config=clean("cut"))[i]

@@ -11,7 +11,7 @@ import pytest
 from bitr.cli import main, view
 from bitr.errors import InputError
 from bitr.model.checkpoint import find
-from bitr.show import film, viewer
+from bitr.show import picture, viewer
 from bitr.show.viewer.gallery import FILE, Gallery
 from tests.show.cases import colored, demo_pair
 
@@ -129,16 +129,16 @@ def test_settings_that_bitr_evaluate_does_not_write_are_bad_input(results, tmp_p
 
 
 def test_a_picture_has_as_many_points_as_the_thumbnail_says(results, monkeypatch):
-    counts, set_stage = [], film.set_stage
+    counts, set_stage = [], picture.set_stage
 
     def counted(*given):
         stage = set_stage(*given)
         counts.append((len(stage.source.points), stage.source.total))
         return stage
 
-    monkeypatch.setattr(film, "set_stage", counted)
+    monkeypatch.setattr(picture, "set_stage", counted)
     gallery = Gallery(results)
     pair = replace(gallery.pair(gallery.entries[0]), source=demo_pair()[0])
     monkeypatch.setattr(gallery, "pair", lambda _: pair)
     gallery.picture(gallery.entries[0])
-    assert counts == [(film.THUMBNAIL_POINTS, 2700)]
+    assert counts == [(picture.THUMBNAIL_POINTS, 2700)]

@@ -13,6 +13,7 @@ from bitr.cli.demo import SOURCE
 from bitr.data.poses import inverse
 from bitr.errors import InputError
 from bitr.io import read
+from bitr.show.report import render_part
 from bitr.show.viewer import panel
 from bitr.show.viewer.panel import (
     assembled_ply,
@@ -24,7 +25,6 @@ from bitr.show.viewer.panel import (
     render_pose,
 )
 from bitr.show.viewer.session import Solver
-from bitr.show.web import render_part
 from tests.show.cases import hypothesis, place, session
 
 EVIL = "<img src=x onerror=alert(1)>"

@@ -20,10 +20,10 @@ from bitr.data.own import own_pairs
 from bitr.data.poses import nearest_pose
 from bitr.errors import InputError
 from bitr.model.checkpoint import find
-from bitr.show.film import THUMBNAIL, THUMBNAIL_POINTS, Picture, draw_thumbnail, empty_thumbnail
+from bitr.show.picture import THUMBNAIL, THUMBNAIL_POINTS, Picture, draw_thumbnail, empty_thumbnail
+from bitr.show.report import render_part
 from bitr.show.stage import Vector, show_pair
 from bitr.show.viewer.scene import Framing, frame_points
-from bitr.show.web import render_part
 
 FILE = "evaluation.json"
 NEEDED = ("dataset", "split", "seed", "rows")

@@ -13,7 +13,7 @@ import viser
 from bitr.assembly.network import Network
 from bitr.errors import InputError
 from bitr.io import Geometry
-from bitr.show.film import empty_thumbnail
+from bitr.show.picture import empty_thumbnail
 from bitr.show.viewer.gallery import Entry, Gallery, Wall
 from bitr.show.viewer.panel import DOWNLOADS, Actions, Change, Panel, read_upload
 from bitr.show.viewer.scene import Camera, Scenery, lay_out

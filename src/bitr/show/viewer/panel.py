@@ -19,9 +19,8 @@ from bitr.errors import InputError
 from bitr.groups import rotation_angle
 from bitr.io import SUFFIXES, Geometry, read, write_scene
 from bitr.show.picture import COLORS
-from bitr.show.report import COLUMNS, list_evidence
+from bitr.show.report import COLUMNS, list_evidence, render_part
 from bitr.show.viewer.session import HYPOTHESES, LIMITS, SCALES, Answer, Changes, Session
-from bitr.show.web import render_part
 
 UPLOADS = ("Source file", "Reference file")
 MOST_BYTES = 200 * 2**20

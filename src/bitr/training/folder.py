@@ -1,23 +1,28 @@
-"""The folder of a run and its checkpoints: written whole, kept few, checked on reading."""
+"""The folder of a run: checkpoints, written whole and checked on reading, the log, and whoever listens."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import logging
 import os
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_of
 from torch import Tensor, nn
 
 from bitr.errors import InputError
-from bitr.files import only_one, whole_file
+from bitr.files import only_one, whole_file, write_text
 from bitr.model.checkpoint import CHECKSUM, checksum
 from bitr.model.checkpoint import pack as pack_weights
 
@@ -36,6 +41,12 @@ FREE = (
     "run.checkpoint_every",
 )
 """Settings that may change when a run goes on: they do not change the weights."""
+LOG = "log.csv"
+TRAIN, VAL, CHANCE = "#9aa4b1", "#d1462f", "#33363a"
+CHANCE_DEG = 126.5
+"""Mean angle of a rotation drawn uniformly."""
+
+log = logging.getLogger("bitr")
 
 
 @dataclass
@@ -75,10 +86,7 @@ class Parts:
 
 @contextmanager
 def own_folder(out: Path, resume: bool) -> Iterator[None]:
-    """Makes the folder of a run and keeps other processes from training there.
-
-    Refuses a folder that holds a run already, unless that is to go on.
-    """
+    """Makes the folder of a run for this process alone; refuses one that holds a run, unless to resume."""
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, expected a folder for the run")
     try:
@@ -173,16 +181,8 @@ def write(folder: Path, data: bytes, step: int, keep: int) -> Path:
     return target
 
 
-def write_text(target: Path, text: str) -> None:
-    with whole_file(target, force=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
 def newest(folder: Path) -> tuple[bytes | None, list[str]]:
-    """The newest whole checkpoint, and a line for each damaged one that was passed over.
-
-    Going on from an older one leads to the same weights. Damaged files are left for their owner to look at.
-    """
+    """The newest whole checkpoint, and a line for each damaged one, which is passed over and left."""
     notes = []
     for path in sorted(folder.glob(PATTERN), reverse=True):
         data = path.read_bytes()
@@ -207,3 +207,187 @@ def _read(data: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class Step:
+    """The outcome of a step."""
+
+    means: Float[Tensor, " 4"]
+    """Loss, Δr, displacement and Δr of the nearest head over the global batch."""
+    gradient_norm: float
+    taken: bool
+    stop: bool
+    """True if some process was asked to stop."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Means since the record before; those of ``val`` only where a validation was made."""
+
+    step: int
+    epoch: float
+    seconds: float
+    loss: float
+    rotation_deg: float
+    displacement: float
+    nearest_deg: float
+    """Δr of the head that is nearest to the truth: a bound for better scores."""
+    rate: float
+    gradient_norm: float
+    samples_per_second: float
+    waiting: float
+    """Part of the time in which the model waited for pairs."""
+    skipped: int
+    """Steps left out so far since their loss or gradient was not finite."""
+    val_loss: float | None = None
+    val_rotation_deg: float | None = None
+    val_median_deg: float | None = None
+    val_displacement: float | None = None
+    val_nearest_deg: float | None = None
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """Shows a run to a person."""
+
+    def started(self, step: int, steps: int, data: str) -> None: ...
+    def recorded(self, record: Record) -> None: ...
+    def noted(self, text: str) -> None: ...
+
+
+class Silent:
+    """A listener that shows nothing."""
+
+    def started(self, step: int, steps: int, data: str) -> None:
+        return
+
+    def recorded(self, record: Record) -> None:
+        return
+
+    def noted(self, text: str) -> None:
+        log.warning(text)
+
+
+class Meter:
+    """Adds up steps; times are wall-clock seconds. A meter goes on from the ``state`` of another."""
+
+    def __init__(self, state: Sequence[float] = ()) -> None:
+        self.steps, self.taken, self.waited, seconds, *sums = state or [0.0] * 9
+        self.start = time.perf_counter() - seconds
+        self.sums = torch.tensor(sums, dtype=torch.float64)
+
+    def state(self) -> list[float]:
+        return [self.steps, self.taken, self.waited, self.seconds, *self.sums.tolist()]
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Time in here counts as waiting for pairs."""
+        start = time.perf_counter()
+        yield
+        self.waited += time.perf_counter() - start
+
+    def add(self, step: Step) -> None:
+        self.steps += 1
+        if step.taken:
+            self.taken += 1
+            self.sums += torch.tensor([*step.means.tolist(), step.gradient_norm], dtype=torch.float64)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    def means(self) -> dict[str, float]:
+        """Means over the steps that were taken, by the names of a record; NaN where none was."""
+        names = ("loss", "rotation_deg", "displacement", "nearest_deg", "gradient_norm")
+        means = dict(zip(names, (self.sums / self.taken).tolist(), strict=True))
+        return means | {"waiting": self.waited / self.seconds}
+
+
+class RunLog:
+    """The CSV and TensorBoard's events of a run, cut back to where the run goes on from."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self.path = folder / LOG
+        rows = [row for row in read_log(folder) if row["step"] <= step] if self.path.exists() else []
+        write_text(self.path, _lines(rows, header=True), force=True)
+        self.board = _board(folder / "tensorboard", step)
+
+    def add(self, record: Record) -> None:
+        values = asdict(record)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(_lines([values], header=False))
+        if self.board is not None:
+            for name, value in values.items():
+                if name != "step" and value is not None:
+                    self.board.add_scalar(name, value, record.step)
+
+    def close(self) -> None:
+        if self.board is not None:
+            self.board.close()
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """The records of a run's CSV, empty cells as None."""
+    lines = (folder / LOG).read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]  # a full disk may cut the last one off
+    return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(whole)]
+
+
+def _number(text: str) -> float | int | None:
+    if not text:
+        return None
+    return int(text) if text.isdigit() else float(text)
+
+
+def _lines(rows: list[dict[str, Any]], header: bool) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [field.name for field in fields(Record)], lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _board(folder: Path, step: int) -> Any:
+    """TensorBoard's writer, or None where it is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), purge_step=step + 1)
+
+
+def draw_curves(folder: Path, title: str) -> Path:
+    """Loss, Δr and displacement against steps, training and held-out pairs; needs matplotlib (``viz``)."""
+    from matplotlib.figure import Figure
+
+    rows = read_log(folder)
+
+    def points(name: str) -> tuple[list[int], list[float]]:
+        there = [row for row in rows if row[name] is not None]
+        return [row["step"] for row in there], [row[name] for row in there]
+
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    axes = figure.subplots(1, 3)
+    labels = {
+        "loss": "loss",
+        "rotation_deg": "Δr (degrees)",
+        "displacement": "displacement (of the pair's size)",
+    }
+    for ax, (name, label) in zip(axes, labels.items(), strict=True):
+        ax.plot(*points(name), color=TRAIN, linewidth=1, label="training")
+        ax.plot(*points(f"val_{name}"), "o-", color=VAL, markersize=3, label="held out, averaged weights")
+        ax.set_xlabel("step")
+        ax.set_ylabel(label)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[1].plot(*points("val_median_deg"), "--", color=VAL, linewidth=1, label="held out, median")
+    axes[1].axhline(CHANCE_DEG, color=CHANCE, linewidth=0.8, linestyle=":", label="chance")
+    axes[0].legend(frameon=False, fontsize=8)
+    axes[1].legend(frameon=False, fontsize=8)
+    for ax in axes:
+        ax.set_ylim(bottom=0)
+    figure.suptitle(title, fontsize=10)
+    with whole_file(folder / "curves.png", force=True) as temporary:
+        figure.savefig(temporary, dpi=150)
+    return folder / "curves.png"

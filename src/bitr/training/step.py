@@ -1,9 +1,10 @@
-"""Model and loss as one module (Sec. 5, training), and the errors that are shown beside the loss."""
+"""One training step: model and loss (Sec. 5, training), the gradient, the optimisers and the average."""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,11 +17,22 @@ from bitr.model import Solution
 from bitr.model.dense import Dense
 from bitr.model.distribution import CONCENTRATION, Heads, log_density
 from bitr.model.projection import Unprojected
-from bitr.training.config import LossConfig
+from bitr.training.config import PLAIN, LossConfig, OptimizerConfig, TrainConfig
+from bitr.training.distributed import Group
+from bitr.training.folder import Parts, Step
 from bitr.training.stream import Batch
 
 NEAR = 0.2
 """Distance at which a point counts as in contact by 1/e, in units of the pair's size."""
+SIDE = 8
+"""Minimum number of rows and columns of a matrix for Muon."""
+FASTER = 2.0
+"""Muon's rate over Adam's, when a step of both has the same size."""
+MOMENTUM = 0.95
+ADAM_SIZE = 0.2
+"""Root mean square of a step of Adam over its rate, which a step of Muon takes over."""
+ROUNDS, QUINTIC = 5, (3.4445, -4.7750, 2.0315)
+"""Rounds of Newton and Schulz, and the polynomial in the singular values of each (Jordan's coefficients)."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +49,17 @@ class Errors:
 
 
 class Objective(nn.Module):
-    """Model and loss as one module, so that data-parallel training wraps both.
-
-    The model has ``solve(source, reference) -> Solution``.
-    """
+    """Model and loss as one module for data-parallel training; the model has ``solve(x, y) -> Solution``."""
 
     def __init__(self, model: nn.Module, config: LossConfig) -> None:
         super().__init__()
         self.model, self.config = model, config
 
-    def forward(self, batch: Batch, done: float | Tensor = 1.0) -> Errors:
-        """The losses, to be differentiated, and the errors, which are not.
-
-        ``done`` is the part of the run that is over; a compiled run takes it as a tensor.
-        """
+    def forward(self, batch: Batch) -> Errors:
+        """The losses, to be differentiated, and the errors, which are not."""
         solve: Callable[[Cloud, Cloud], Solution] = self.model.solve  # type: ignore[assignment]
         solution = solve(batch.source, batch.reference)
-        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config, done)
+        loss = pose_loss(solution, batch.truth, batch.source, batch.reference, self.config)
         with torch.no_grad():
             pose, turn = solution.pose, batch.truth.rotation
             angle = _degrees(pose.rotation, turn)
@@ -68,35 +74,27 @@ def _degrees(rotation: Float[Tensor, "*b 3 3"], truth: Float[Tensor, "*t 3 3"]) 
 
 
 def pose_loss(
-    solution: Solution,
-    truth: Rigid,
-    source: Cloud,
-    reference: Cloud,
-    config: LossConfig,
-    done: float | Tensor = 1.0,
+    solution: Solution, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
 ) -> Float[Tensor, " b"]:
     r"""Loss of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the other terms that have a weight.
 
     Unless d is the paper's :math:`\|t - t_{gt}\|`, the loss does not change when the pieces are moved,
     swapped or scaled. So no rotated, moved or swapped copies of the pairs are needed: they would give the
-    same loss and the same gradient. ``done`` is the part of the run that is over.
+    same loss and the same gradient.
 
-    With ``compare = "unprojected"`` r is r̂ before its projection, and d is how far apart the true pose leaves
-    the two anchors, in units of the pair's size. Where r̂ is a rotation that is the paper's first term. It is
-    least squares: the gradient is linear in r̂, while that of the projection grows without bound as singular
-    values come close or r̂ becomes small. The best r̂ is the mean of the possible ones, and short where they
-    are many.
+    With ``compare = "unprojected"`` and one head, r is r̂ before its projection, and d the distance that the
+    true pose leaves between the anchors, over the pair's size. The gradient is linear in r̂, while that of the
+    projection grows without bound as singular values come close or r̂ becomes small.
     """
     unit = pair_size(source, reference)
-    parts = solution.unprojected if config.compare != "pose" else None
-    if config.compare == "likelihood" and solution.heads is not None:
-        loss = _negative_log_likelihood(solution.heads, truth, unit)
-    elif parts is not None and solution.heads is not None:
-        loss = _heads_loss(solution.heads, truth, unit, config, done)
-    elif parts is not None:
+    heads, parts = solution.heads, solution.unprojected
+    has_one = heads is None or heads.score.shape[1] == 1
+    if config.compare == "pose" or parts is None:
+        loss = _projected_loss(solution.pose, truth, source, reference, config)
+    elif heads is None or (config.compare == "unprojected" and has_one):
         loss = _unprojected_loss(parts, truth, unit, config)
     else:
-        loss = _projected_loss(solution.pose, truth, source, reference, config)
+        loss = _negative_log_likelihood(heads, truth, unit)
     keypoints = (solution.source_keypoints, solution.reference_keypoints)
     if config.keypoint_weight and keypoints[0].shape[1]:
         apart = truth.act(keypoints[0]) - keypoints[1]
@@ -120,27 +118,11 @@ def _projected_loss(
 
 
 def _unprojected_loss(
-    parts: Unprojected, truth: Rigid, unit: Float[Tensor, "*u"], config: LossConfig
-) -> Float[Tensor, "*b"]:
+    parts: Unprojected, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig
+) -> Float[Tensor, " b"]:
     gap = parts.reference_anchor[..., None, :] - truth.act(parts.source_anchor[..., None, :])
     away = gap.square().sum((-2, -1)) / unit.square()
     return (parts.r_hat - truth.rotation).square().sum((-2, -1)) + config.translation_weight * away
-
-
-def _heads_loss(
-    heads: Heads, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig, done: float | Tensor
-) -> Float[Tensor, " b"]:
-    r"""Minus the log-likelihood of the truth under a mixture of the heads, times the temperature T:
-
-    :math:`-T \log \sum_k \pi_k e^{-\ell_k / T}`, with :math:`\pi` of the scores and :math:`\ell_k` the loss
-    of head k. Heads part where one r̂ for all would cost more than T times the entropy of the choice: for a
-    turn by 180°, and not where the pose is only vague. For one head it is :math:`\ell`.
-    """
-    of_each = Rigid(truth.rotation[:, None], truth.translation[:, None])
-    each = _unprojected_loss(heads.votes.mean(), of_each, unit[:, None], config)
-    first, last = config.temperature
-    temperature = first * (last / first) ** done
-    return -temperature * (heads.log_weight - each / temperature).logsumexp(1)
 
 
 def _negative_log_likelihood(heads: Heads, truth: Rigid, unit: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
@@ -221,11 +203,7 @@ def pair_size(source: Cloud, reference: Cloud) -> Float[Tensor, " b"]:
 
 
 def crowding(keypoints: Float[Tensor, "b l 3"], reach: float) -> Float[Tensor, " b"]:
-    """How much closer than ``reach`` two key points are, as a mean over all twos of them.
-
-    The authors' term up to a constant, with the length of the difference in place of the sum of its
-    coordinates, which would change when the cloud turns.
-    """
+    """How much closer than ``reach`` two key points are, as a mean over all twos (the authors' term)."""
     count = keypoints.shape[1]
     i, j = torch.triu_indices(count, count, offset=1, device=keypoints.device)
     gaps = ((keypoints[:, i] - keypoints[:, j]).square().sum(-1) + 1e-12).sqrt()
@@ -241,3 +219,106 @@ def _mean(values: Float[Tensor, "b n f"], cloud: Cloud) -> Float[Tensor, "b 1 f"
         return values.mean(1, keepdim=True)
     weight = cloud.mask[..., None].to(values)
     return (values * weight).sum(1, keepdim=True) / weight.sum(1, keepdim=True)
+
+
+class Trainer:
+    """Model, average and optimisers, and the step that moves them; the same on one process and on many."""
+
+    def __init__(self, config: TrainConfig, model: nn.Module, group: Group) -> None:
+        self.config, self.group = config, group
+        model = model.to(group.device).train()
+        self.parameters = list(model.parameters())
+        optimizers = make_optimizers(self.parameters, config.optimizer)
+        self.parts = Parts(model, copy.deepcopy(model).eval(), optimizers)
+        objective = Objective(model, config.loss)
+        if config.run.compile:
+            objective.compile()
+        self.objective = group.parallel(objective, config.loss.uses_all)
+        self.averaged = Objective(self.parts.average, PLAIN)
+
+    def step(self, batch: Batch, number: int, stop: bool) -> Step:
+        """One step on the global batch, ``batch`` being a share; one that is not finite is left out."""
+        run, parts, device = self.config.run, self.parts, self.group.device
+        for group in (group for each in parts.optimizers for group in each.param_groups):
+            group["lr"] = group["times"] * rate_at(number, run.steps, self.config.optimizer)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=run.precision == "bfloat16"):
+            errors = self.objective(batch)
+        parts.model.zero_grad()
+        (errors.loss.sum() * (self.group.world / run.batch)).backward()  # processes are averaged over
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.optimizer.clip or math.inf)
+        sums = self.group.sum(torch.cat([errors.table().detach().sum(0), norm.new_tensor([float(stop)])]))
+        taken = bool(norm.isfinite() and sums.isfinite().all())
+        if taken:
+            for optimizer in parts.optimizers:
+                optimizer.step()
+            update_average(parts.average, parts.model, number, self.config.optimizer.average)
+        return Step(sums[:4].cpu() / run.batch, float(norm), taken, bool(sums[4] > 0))
+
+
+class Muon(torch.optim.Optimizer):
+    """Steepest descent in the spectral norm, with Nesterov's momentum and decoupled weight decay.
+
+    Unlike PyTorch's, in the precision of the weights: machines may announce AMX and not have it.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            shapes: dict[torch.Size, list[Tensor]] = {}
+            for each in group["params"]:
+                if each.grad is not None:
+                    shapes.setdefault(each.shape, []).append(each)
+            for shape, weights in shapes.items():
+                gradient = torch.stack([each.grad for each in weights if each.grad is not None])
+                past = [self.state[each].setdefault("momentum", torch.zeros_like(each)) for each in weights]
+                torch._foreach_lerp_(past, list(gradient), 1 - MOMENTUM)
+                step = orthogonalize(gradient.lerp(torch.stack(past), MOMENTUM))
+                torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+                size = ADAM_SIZE * math.sqrt(max(shape))
+                torch._foreach_add_(weights, list(step), alpha=-group["lr"] * size)
+
+
+def orthogonalize(matrices: Float[Tensor, "g r c"]) -> Float[Tensor, "g r c"]:
+    """U S' Vᵀ for U S Vᵀ, with all of S' between about 0.7 and 1.2: Newton's and Schulz' iteration."""
+    if matrices.shape[1] > matrices.shape[2]:
+        return orthogonalize(matrices.mT).mT
+    found = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    a, b, c = QUINTIC
+    for _ in range(ROUNDS):
+        gram = found @ found.mT
+        found = a * found + (b * gram + c * gram @ gram) @ found
+    return found
+
+
+def make_optimizers(
+    parameters: Iterable[nn.Parameter], config: OptimizerConfig
+) -> tuple[torch.optim.Optimizer, ...]:
+    """Muon for matrices, AdamW for the rest, or one for all; ``times`` is the rate over the config's."""
+    matrices: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
+    for each in parameters:
+        is_matrix = each.ndim == 2 and min(each.shape) >= SIDE
+        (matrices if config.name == "muon" and is_matrix else others).append(each)
+    rate, decay = config.rate, config.weight_decay
+    made: list[torch.optim.Optimizer] = []
+    if matrices:
+        group = {"params": matrices, "times": FASTER}
+        made.append(Muon([group], {"lr": rate, "weight_decay": decay}))
+    if others:
+        kind = torch.optim.Adam if config.name == "adam" else torch.optim.AdamW
+        made.append(kind([{"params": others, "times": 1.0}], rate, weight_decay=decay, fused=True))
+    return tuple(made)
+
+
+def rate_at(step: int, steps: int, config: OptimizerConfig) -> float:
+    """Learning rate of a step, counted from 0: a straight rise, then half a cosine down to a rest."""
+    rise = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
+    wave = (1 + math.cos(math.pi * step / steps)) / 2
+    return config.rate * rise * (config.final + (1 - config.final) * wave)
+
+
+@torch.no_grad()
+def update_average(average: nn.Module, model: nn.Module, step: int, decay: float) -> None:
+    """Moves the average towards the model: by much at first, when it has seen little."""
+    keep = min(decay, (1 + step) / (10 + step)) if decay else 0.0
+    torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 1 - keep)
