@@ -165,10 +165,11 @@ def model_rows(quick: bool) -> Iterator[ModelRow]:
         cases += [(name, config, 1024, 8) for name, config in both]
         cases += [("default", BITRConfig(max_degree=degree), 256, 1) for degree in (2, 3)]
     for case in cases:
-        yield _row(*case, patience_for(quick))
+        yield measure_row(*case, patience_for(quick))
 
 
-def _row(name: str, config: BITRConfig, n: int, batch: int, patience: Patience) -> ModelRow:
+def measure_row(name: str, config: BITRConfig, n: int, batch: int, patience: Patience) -> ModelRow:
+    """One row of the table."""
     model, (x, y) = BITR(config).eval(), example_clouds(n, batch)
     forward = no_grad(lambda: model(x, y))
     jobs: list[Job] = [unit(), forward]
