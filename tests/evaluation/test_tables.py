@@ -113,8 +113,12 @@ def test_unseen_objects_are_a_table_of_methods_by_data(tmp_path):
 
 def test_experiments_without_a_row_in_the_page_write_none(tmp_path):
     assert write_result(tmp_path, result("ablation", row("BITR", [10])), plan(tmp_path)) == []
-    with pytest.raises(InputError, match="labels: expected one for each of 4 tables"):
-        replace(EXPERIMENTS["airplane"], labels=("one",))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda each: each.name)
+def test_every_table_has_its_label_or_none_has(experiment):
+    assert len(experiment.labels) in (0, len(experiment.cases))
+    assert len(experiment.said) in (0, len(experiment.cases))
 
 
 def test_the_engine_is_measured_once_and_its_row_is_that_of_an_evaluation(tmp_path, monkeypatch):

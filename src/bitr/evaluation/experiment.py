@@ -101,11 +101,6 @@ class Experiment:
     labels: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for name in ("labels", "said"):
-            if len(getattr(self, name)) not in (0, len(self.cases)):
-                raise InputError(f"{self.name}: {name}: expected one for each of {len(self.cases)} tables")
-
     @property
     def cases(self) -> tuple[Case, ...]:
         kept = [Case(f"{name}:{keep:g}", keep) for name in self.data for keep in self.keeps]

@@ -208,7 +208,8 @@ def write_result(folder: Path, result: Result, plan: Plan) -> list[Path]:
     """Write what an experiment adds to the tables of BENCHMARK.md, if it does."""
     if result.experiment.name == "unseen":
         return [write_table(folder, "unseen", *_unseen(result))]
-    rows = [paper_row(result, k, plan) for k in range(len(result.tables)) if result.experiment.labels]
+    numbers = range(len(result.tables)) if result.experiment.labels else ()
+    rows = [paper_row(result, number, plan) for number in numbers]
     return [write_table(folder, "paper", HEADS["paper"], rows)] if rows else []
 
 
