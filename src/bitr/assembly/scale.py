@@ -11,11 +11,12 @@ from scipy.spatial.transform import Rotation
 from bitr.assembly.align import Matrix, Points, centroid, dot, radius
 from bitr.assembly.match import correspond, match_motions
 from bitr.assembly.overlay import NOISY, match_nearest, overlaps
+from bitr.assembly.sample import DENSE, spread_draw
 from bitr.assembly.surface import Surface, common_noise, common_spacing
 from bitr.io import Geometry, as_points, farthest_points
 
-DENSE, POINTS, FEWEST = 4000, 1000, 150
-"""Points drawn on a mesh; most and fewest points of a piece that are looked at."""
+POINTS, FEWEST = 1000, 150
+"""Most and fewest points of a piece that are looked at."""
 STEP, STEPS = 1.1, 8
 """Ratios of the sizes that are tried: powers of a step, so many on either side of 1."""
 AGREED, SETTLED = 3, 10
@@ -43,6 +44,7 @@ class Sized:
     @classmethod
     def of(cls, piece: Geometry, seed: int) -> Sized:
         points = as_points(piece, DENSE, seed).points
+        points = points[spread_draw(points, DENSE)]
         points = points[farthest_points(points, min(POINTS, len(points)))]
         centered = points - centroid(points)
         size = radius(centered)
@@ -105,11 +107,12 @@ def _settle(x: Sized, y: Sized, ratio: float, motion: Matrix) -> tuple[float, fl
         curvature = rows.T @ (weight[:, None] * rows)
         curvature += DAMPING * np.trace(curvature) * np.eye(7)
         step = np.linalg.solve(curvature, rows.T @ (weight * dot(found.q - found.p, normal)))
-        turn, root = Rotation.from_rotvec(step[:3]).as_matrix(), np.exp(np.clip(step[6], -MOST, MOST) / 2)
-        place = turn @ (motion[:3, 3] - center) + step[3:6]
+        # half of the step for either side, so that a swap inverts it; the reference shrinks by the root
+        half, root = Rotation.from_rotvec(step[:3] / 2).as_matrix(), np.exp(np.clip(step[6], -MOST, MOST) / 2)
+        place = half @ (root * half @ (motion[:3, 3] - center) + step[3:6])
         motion = motion.copy()
-        motion[:3, :3] = turn @ motion[:3, :3]
-        motion[:3, 3] = center / root + root * place  # the reference shrinks towards its own origin
+        motion[:3, :3] = half @ half @ motion[:3, :3]
+        motion[:3, 3] = center / root + place
         ratio *= float(root**2)
     a, b = _surfaces(x, y, ratio)
     return float(correspond(a, b).support(motion[None])[0] * overlaps(a, b, motion).larger), ratio

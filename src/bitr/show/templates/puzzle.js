@@ -109,14 +109,19 @@ function reset() {
   draw();
 }
 $("reset").onclick = reset;
-let last = null;
-canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); last = [event.clientX, event.clientY]; });
+const held = new Map(); // places of the fingers, or of the mouse
+canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); held.set(event.pointerId, [event.clientX, event.clientY]); });
 canvas.addEventListener("pointermove", (event) => {
+  const last = held.get(event.pointerId), now = [event.clientX, event.clientY];
   if (!last) return;
-  (event.shiftKey || event.buttons & 6 ? move : turn)(event.clientX - last[0], event.clientY - last[1]);
-  last = [event.clientX, event.clientY];
+  held.set(event.pointerId, now);
+  const other = [...held].find(([id]) => id !== event.pointerId)?.[1];
+  if (!other) return (event.shiftKey || event.buttons & 6 ? move : turn)(now[0] - last[0], now[1] - last[1]);
+  const apart = (a) => Math.hypot(a[0] - other[0], a[1] - other[1]);
+  zoom(apart(now) / Math.max(apart(last), 1));
+  move((now[0] - last[0]) / 2, (now[1] - last[1]) / 2);
 });
-for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { last = null; });
+for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => { held.delete(event.pointerId); });
 canvas.addEventListener("contextmenu", (event) => event.preventDefault());
 canvas.addEventListener("wheel", (event) => { event.preventDefault(); zoom(Math.exp(-0.0015 * event.deltaY)); }, { passive: false });
 const arrows = { ArrowLeft: [-16, 0], ArrowRight: [16, 0], ArrowUp: [0, -16], ArrowDown: [0, 16] };
