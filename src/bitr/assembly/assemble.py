@@ -226,8 +226,8 @@ def assemble(
     poses to return at most; ``separate`` brings pieces apart that reach into each other, which takes closed
     meshes or normals that point outwards; ``fast`` is one forward pass of the model; ``points`` is how many
     points of each cloud the model sees; ``fix`` names the axis, x, y or z, about which alone the answer
-    turns; ``translation_only``: it does not; ``scale`` is the length of the reference's unit in units of the
-    source, for pieces in different units, or "auto" to find it where they share a surface.
+    turns; ``translation_only``: it does not; ``scale``, for pieces in different units, is a
+    length of the reference over that of the source, or "auto" to find it where they share a surface.
 
     The whole moves with the pieces: moving, swapping or scaling the inputs moves, inverts or scales the pose.
     With known degrees of freedom this holds for the motions that are left.
@@ -259,7 +259,8 @@ def _assemble_scaled(
     source: Geometry, reference: Geometry, network: Network, settings: Settings, init: Matrix | None
 ) -> Assembly:
     """The surest answer over the ratios of scales that are likely, or the one that is given."""
-    is_known = isinstance(settings.scale, int | float)
+    assert settings.scale is not None
+    is_known = settings.scale != "auto"
     ratios = [float(settings.scale)] if is_known else scale_ratios(source, reference, settings.seed)
     found = []
     for ratio in ratios:

@@ -52,7 +52,7 @@ from bitr.evaluation.method import (
 )
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_level
 from bitr.evaluation.report import NOTES, Published, Repeated, as_line, table
-from bitr.evaluation.tables import run_table, write_result
+from bitr.evaluation.tables import SUCCESS, run_table, write_result
 from bitr.files import whole_file
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
@@ -66,7 +66,6 @@ ENGINE = "bitr assemble"
 """The row of the default command with these weights."""
 NEAR = 15.0
 """Degrees within which a rotation counts as found; pairs without an answer do not."""
-SUCCESS = "success in simulation"
 PAPER_ONLY = "not run here: the paper's figure alone"
 OVERLAPPING = 0.5
 """Kept share of both clouds from which on they are sure to overlap, and refinement has something to fit."""

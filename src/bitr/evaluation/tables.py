@@ -56,6 +56,8 @@ SPEED = (
     *(("default", 65536, 1), ("default", 1024, 8)),
 )
 """Model, points of a cloud, and pairs at a time."""
+SUCCESS = "success in simulation"
+"""Name of the share of answers that work."""
 OURS, SEES, MANNER = ("BITR", "bitr assemble"), "looks at the answer", "in the manner of "
 """Beginnings of the names of our rows, the words of a row that is no method, and those before a name."""
 KINDS = {"default": "default", "paper": "paper's construction"}
@@ -221,8 +223,8 @@ def paper_row(result: Result, number: int, plan: Plan) -> Row:
     options = f" --budget {plan.budget.text}" + (" --train" if plan.retrain else "")
     options += "".join(f" --set {change}" for change in plan.changes)
     refined = [row for row in table.rows if row.name.startswith(f"{ours.name} + ")]
-    if "success in simulation" in ours.shares:
-        reached = f"{ours.shares['success in simulation']:.0%}"
+    if SUCCESS in ours.shares:
+        reached = f"{ours.shares[SUCCESS]:.0%}"
     else:
         reached = "; ".join([_degrees(ours), *(f"{_last(row)} {_mean(row)}" for row in refined)])
     said = experiment.said[number] if experiment.said else ""
