@@ -50,6 +50,7 @@ CONTRACT = {
     "source",
     "reference",
     "warnings",
+    "scale",
 }
 FAST = {"fast": True}
 RNG = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import pytest
 import typer
 from markdown.extensions.toc import slugify
 
+from benchmarks import tables
 from bitr.assembly.assemble import METHOD_NAMES, SURE
 from bitr.assembly.batch import FIELDS
 from bitr.assembly.finish import METHODS
@@ -19,6 +20,7 @@ from bitr.assembly.verify import LISTED, MATCHES, NAMES
 from bitr.cli import app
 from bitr.data import dataset, datasets
 from bitr.evaluation.certificate import BOUNDS, MEDIAN
+from bitr.evaluation.tables import COMMANDS
 from bitr.io import SUFFIXES
 from bitr.model import BITRConfig
 from bitr.settings import read_toml
@@ -73,6 +75,18 @@ def test_every_figure_of_readme_is_in_benchmark():
 def test_every_section_of_benchmark_with_a_table_names_its_commands():
     for anchor, text in sections("BENCHMARK.md").items():
         assert not table_rows(text) or COMMAND.search(text), anchor
+
+
+def test_every_table_of_benchmark_is_what_was_written():
+    """``bitr reproduce`` writes the files, and ``python -m benchmarks.tables`` brings them into the page."""
+    text = text_of("BENCHMARK.md")
+    found = tables.shown(text)
+    assert set(found) == set(COMMANDS) == {path.stem for path in tables.KEPT.glob("*.md")}
+    assert len(re.findall(r"^\| ---", text, re.MULTILINE)) == len(found)  # no table without a file
+    for name, table in found.items():
+        assert table == tables.body(name), f"{name}: run python -m benchmarks.tables"
+        first = (tables.KEPT / f"{name}.md").read_text(encoding="utf-8").partition("\n")[0]
+        assert first == f"<!-- {COMMANDS[name]} -->"
 
 
 def test_the_targets_of_readme_start_what_tests_run():

@@ -10,6 +10,7 @@ from bitr.evaluation.evaluate import errors_of, evaluate
 from bitr.evaluation.method import (
     PERTURBATIONS,
     Method,
+    all_laws_error,
     law_errors_on,
     law_row,
     model_alone,
@@ -138,11 +139,13 @@ def law_errors(solve, pair):
 def test_the_true_pose_keeps_all_laws(pair):
     laws = law_errors(lambda each: each.ref_from_src, pair)
     assert max(laws.bi, laws.swap, laws.scale) < 1e-12
+    assert all_laws_error(BOUND, pair, pair.ref_from_src, np.random.default_rng(1)) < 1e-12
 
 
 def test_a_pose_that_never_moves_breaks_the_law_of_motions(pair):
     laws = law_errors(lambda each: np.eye(4), pair)
     assert laws.bi > 0.1
+    assert all_laws_error(IDENTITY, pair, np.eye(4), np.random.default_rng(1)) > 0.1
     assert (laws.swap, laws.scale) == (0, 0)
 
 

@@ -43,7 +43,7 @@ def toy(tmp_path_factory):
 
 def test_table_json_plots_and_pictures_are_written(toy):
     out, found, files = toy
-    assert {path.name for path in files} == FILES
+    assert {path.name for path in files} == {*FILES, "paper.md"}
     assert all(path.stat().st_size for path in files)
     assert (out / "toy" / "table.md").read_text(encoding="utf-8") == found.to_markdown()
     assert json.loads((out / "toy" / "result.json").read_text(encoding="utf-8")) == found.to_dict()
@@ -256,9 +256,12 @@ def test_all_of_them_go_on_where_one_lacks_its_data(tmp_path, monkeypatch):
     monkeypatch.setattr(
         reproduce, "run", lambda e, own: found(e, own) if e.name in generated else run(e, own)
     )
+    monkeypatch.setattr(reproduce, "run_table", lambda name, plan: measured.append(name))
+    measured = []
     result, files = run_all(plan(tmp_path))
+    assert measured == ["laws", "speed", "engine"]
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert [path.name for path in files] == ["table.md", "result.json"]
+    assert [path.name for path in files] == ["table.md", "result.json", "paper.md"]
     for name in EXPERIMENTS:
         expected = f"| {name}: BITR | made up |" if name in generated else f"| {name} | not measured: "
         assert expected in text, name

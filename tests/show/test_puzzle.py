@@ -8,9 +8,18 @@ import re
 import numpy as np
 import pytest
 
+import bitr
 from bitr.assembly.puzzle import Joint, Puzzle
 from bitr.io import Geometry
-from bitr.show.puzzle import render_puzzle, set_apart, write_puzzle_page, write_puzzle_png
+from bitr.show.puzzle import (
+    Exhibit,
+    as_puzzle,
+    render_puzzle,
+    set_apart,
+    write_exhibits,
+    write_puzzle_page,
+    write_puzzle_png,
+)
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ def test_the_page_names_pieces_joints_and_what_is_left_over_and_loads_nothing(pi
     assert page.count('data-pair="0,1"') == 2  # in the graph and in the table
     assert page.count('class="copy"') == 4
     assert not re.search(r"(src|href)=", page)
-    scene = json.loads(re.search(r'id="scene">(.*?)</script>', page, re.DOTALL)[1])
+    scene = json.loads(re.search(r'class="scene">(.*?)</script>', page, re.DOTALL)[1])
     assert len(scene["pieces"]) == 4
     assert len(scene["view"]) == 9
     assert render_puzzle(pieces, puzzle) == page
@@ -47,7 +56,28 @@ def test_the_script_finds_every_element_it_asks_for(pieces, puzzle):
     page = render_puzzle(pieces, puzzle)
     script = page.rpartition("<script>")[2]
     for name in re.findall(r'\$\("([a-z-]+)"\)', script):
-        assert f'id="{name}"' in page, name
+        assert re.search(rf'class="[^"]*\b{name}\b', page), name
+
+
+def test_several_puzzles_share_a_page_each_with_its_own_pieces_and_facts(pieces, puzzle, tmp_path):
+    exhibits = [Exhibit(title, pieces, puzzle, [("error", "0.3°")]) for title in ("one", "<two>")]
+    write_exhibits(tmp_path / "all.html", "both", exhibits, force=False)
+    page = (tmp_path / "all.html").read_text(encoding="utf-8")
+    assert page.count('class="scene"') == 2
+    assert page.count("0.3°") == 2
+    assert "&lt;two&gt;" in page
+    assert not re.search(r"(src|href)=", page)
+
+
+def test_a_pair_is_a_puzzle_of_two_in_the_frame_of_the_reference():
+    rng = np.random.default_rng(0)
+    cloud = rng.normal(size=(300, 3)) * [1.0, 2.0, 3.0]
+    found = bitr.assemble(cloud, cloud[::-1] + 1.0, fast=True)
+    told = as_puzzle(found)
+    np.testing.assert_array_equal(told.poses, [found.transformation, np.eye(4)])
+    assert told.largest == 1
+    assert told.confidence == (found.confidence,) * 2
+    assert told.joints[0].first_from_second is found.transformation
 
 
 def test_what_is_not_of_the_first_group_stands_beside_it(pieces, puzzle):

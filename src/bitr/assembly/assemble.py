@@ -22,6 +22,7 @@ from bitr.assembly.orbit import SAME_SHIFT, SAME_TURN, Orbit, pose_gaps
 from bitr.assembly.overlay import bring_together, fit
 from bitr.assembly.propose import Proposals, propose
 from bitr.assembly.sample import SURFACE, Sampled, sample
+from bitr.assembly.scale import scale_ratios
 from bitr.assembly.seam import settle
 from bitr.assembly.separate import Separation, separate
 from bitr.assembly.symmetry import FEWEST, FLAT, NO_SYMMETRY, Symmetries, spreads, symmetries
@@ -79,8 +80,14 @@ class Settings:
     """Axis of the files, ``x``, ``y`` or ``z``, about which alone the answer turns; None: any."""
     translation_only: bool = False
     """The answer does not turn."""
+    scale: float | str | None = None
+    """Lengths of the reference over those of the source, or ``auto``; None: both are in one unit."""
 
     def __post_init__(self) -> None:
+        if self.scale not in (None, "auto") and not (
+            isinstance(self.scale, int | float) and 0 < self.scale < np.inf
+        ):
+            raise InputError(f"scale = {self.scale!r}: expected auto or a number above 0")
         if self.fix not in (None, "x", "y", "z"):
             raise InputError(f"fix = {self.fix!r}: expected x, y or z")
         if self.fix and self.translation_only:
@@ -168,10 +175,17 @@ class Assembly:
     reference_keypoints: Float64[np.ndarray, "l 3"]
     singular_gap: float
     """Near 0 the model's rotation is not determined: the shape is symmetric or degenerate."""
+    scale: float = 1.0
+    """Lengths of the reference over those of the source, 1 unless it was asked for. The pose is that of the
+    scaled source: y = r (scale x) + t."""
+
+    def scaled(self, source: Geometry) -> Geometry:
+        """The source in the unit of the reference."""
+        return source if self.scale == 1 else replace(source, points=self.scale * source.points)
 
     def moved(self, source: Geometry) -> Geometry:
         """The source, or any other geometry in its coordinates, put in its place on the reference."""
-        return source.moved(self.transformation)
+        return self.scaled(source).moved(self.transformation)
 
     def to_json(self) -> str:
         """One JSON object in one line, plain ASCII; what is not known is null."""
@@ -202,6 +216,7 @@ def assemble(
     seed: int = 0,
     fix: str | None = None,
     translation_only: bool = False,
+    scale: float | str | None = None,
 ) -> Assembly:
     """The motion that takes the source onto the reference, whatever the pieces are.
 
@@ -211,12 +226,13 @@ def assemble(
     poses to return at most; ``separate`` brings pieces apart that reach into each other, which takes closed
     meshes or normals that point outwards; ``fast`` is one forward pass of the model; ``points`` is how many
     points of each cloud the model sees; ``fix`` names the axis, x, y or z, about which alone the answer
-    turns; ``translation_only``: it does not.
+    turns; ``translation_only``: it does not; ``scale``, for pieces in different units, is a
+    length of the reference over that of the source, or "auto" to find it where they share a surface.
 
     The whole moves with the pieces: moving, swapping or scaling the inputs moves, inverts or scales the pose.
     With known degrees of freedom this holds for the motions that are left.
     """
-    settings = Settings(method, hypotheses, separate, fast, points, seed, fix, translation_only)
+    settings = Settings(method, hypotheses, separate, fast, points, seed, fix, translation_only, scale)
     pair = as_geometry(source, "source"), as_geometry(reference, "reference")
     if init is not None:
         init = np.asarray(init, dtype=np.float64)
@@ -231,8 +247,27 @@ def assemble_geometries(
 ) -> Assembly:
     """The same, for what has been read already and a model that has been loaded already."""
     start = time.perf_counter()
-    judged = judge(source, reference, network, settings, init)
-    return replace(answer(source, reference, network, settings, judged), seconds=time.perf_counter() - start)
+    if settings.scale is not None:
+        found = _assemble_scaled(source, reference, network, settings, init)
+    else:
+        judged = judge(source, reference, network, settings, init)
+        found = answer(source, reference, network, settings, judged)
+    return replace(found, seconds=time.perf_counter() - start)
+
+
+def _assemble_scaled(
+    source: Geometry, reference: Geometry, network: Network, settings: Settings, init: Matrix | None
+) -> Assembly:
+    """The surest answer over the ratios of scales that are likely, or the one that is given."""
+    assert settings.scale is not None
+    is_known = settings.scale != "auto"
+    ratios = [float(settings.scale)] if is_known else scale_ratios(source, reference, settings.seed)
+    found = []
+    for ratio in ratios:
+        scaled = replace(source, points=ratio * source.points)
+        own = assemble_geometries(scaled, reference, network, replace(settings, scale=None), init)
+        found.append(replace(own, scale=ratio, source_keypoints=own.source_keypoints / ratio))
+    return max(found, key=lambda each: each.confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,7 +526,8 @@ def _warnings(
     sizes = [float(np.linalg.norm(side.points - side.points.mean(0), axis=1).max()) for side in seen]
     if max(sizes) > UNLIKE * min(sizes):
         ratio = max(sizes) / min(sizes)
-        yield f"the pieces' sizes differ by a factor of {ratio:.0f}: are both files in the same unit?"
+        doubt = "are both files in the same unit? If not, see --scale"
+        yield f"the pieces' sizes differ by a factor of {ratio:.0f}: {doubt}"
     if settings.method not in ("auto", "model", best.method) and best.origin != "given":
         needs = ""
         if settings.method == "mate":

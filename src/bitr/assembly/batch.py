@@ -40,7 +40,7 @@ ANSWERS = ("pose", "split", "symmetry", "axis", "unit")
 FIELDS = (
     *("id", "status", "error", "transformation", "confidence", "reason", "method", "evidence", "hypotheses"),
     *("fitness", "inlier_rmse", "penetration_before", "penetration_after", "seconds", "model"),
-    *("source", "reference", "warnings"),
+    *("source", "reference", "warnings", "scale"),
 )
 BUSY = "another process is writing to it; wait for it to end"
 STATUSES = ("ok", "ambiguous", "unsure", "degenerate", "error")

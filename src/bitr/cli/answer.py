@@ -96,10 +96,10 @@ class Outputs:
         if not (self.html or self.picture or self.animate):
             return
         scene = Scene(
-            as_points(source, MOST_SHOWN, seed=0).points,
+            as_points(assembly.scaled(source), MOST_SHOWN, seed=0).points,
             as_points(reference, MOST_SHOWN, seed=0).points,
             assembly.transformation,
-            assembly.source_keypoints,
+            assembly.scale * assembly.source_keypoints,
             assembly.reference_keypoints,
             title=f"{Path(source.name).name} onto {Path(reference.name).name}",
             facts=(*list_facts(assembly), *rows),
@@ -184,6 +184,11 @@ def list_facts(assembly: Assembly) -> list[Fact]:
         ("confidence", f"{assembly.confidence:.0%} that the pose is right: {RIGHT}"),
         ("method", METHODS[assembly.method]),
         ("turned by", f"{measure_turn(assembly.transformation):.2f}°"),
+        *(
+            [("scale", f"{assembly.scale:.6g}, a length of the reference over that of the source")]
+            if assembly.scale != 1
+            else []
+        ),
         ("fitness", f"{assembly.fitness:.3f} of the points have a partner on the other piece"),
         ("inlier rmse", "no partners" if gap is None else f"{gap:.4g}, in the unit of the files"),
     ]

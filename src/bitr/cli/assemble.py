@@ -50,6 +50,14 @@ Fix = Annotated[
 TranslationOnly = Annotated[
     bool, typer.Option("--translation-only", help="Let the answer shift the source and not turn it.")
 ]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|RATIO",
+        help="For pieces in different units: a length of the reference over that of the source, as 0.001 for "
+        "millimetres onto metres, or auto to find it, where the pieces share a surface.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of the samples of meshes and of very large clouds.")]
 Picture = Annotated[Path | None, typer.Option(help="Write a picture (.png).")]
 Animate = Annotated[Path | None, typer.Option(help="Write a film of the assembly (.gif).")]
@@ -77,6 +85,7 @@ def run(
     points: options.Points = None,
     fix: Fix = None,
     translation_only: TranslationOnly = False,
+    scale: Scale = None,
     seed: Seed = 0,
     json: options.Json = False,
     html: options.Html = None,
@@ -110,7 +119,9 @@ def run(
         from bitr.assembly.batch import pair_sources, read_manifest
         from bitr.cli import answer
 
-        settings = Settings(method, hypotheses, separate, fast, points, seed, fix, translation_only)
+        settings = Settings(
+            *(method, hypotheses, separate, fast, points, seed, fix, translation_only), _read_scale(scale)
+        )
         if many:
             assert output is not None  # _check_files
             pairs = read_manifest(manifest) if manifest else pair_sources(files[:-1], files[-1])
@@ -140,3 +151,11 @@ def _check_files(files: int, manifest: Path | None, table: Path | None, many: bo
         raise InputError("a batch needs a table of results to write, as -o results.jsonl")
     if manifest is not None and table is not None and manifest.absolute() == table.absolute():
         raise InputError(f"{table}: is also the manifest; choose another name for the results")
+
+
+def _read_scale(text: str | None) -> float | str | None:
+    """The ratio as a number; ``Settings`` refuses what is no ratio."""
+    try:
+        return text if text is None else float(text)
+    except ValueError:
+        return text

@@ -1,21 +1,29 @@
-"""``bitr demo``: the main job on a pair that comes with the package, beside its known answer."""
+"""``bitr demo``: a pair, two scans and a puzzle that come with the package, beside their known answers."""
 
 from __future__ import annotations
 
+import os
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from bitr.cli import options
-from bitr.cli.options import session
+from bitr.cli.options import log, session
 from bitr.errors import InputError
+
+if TYPE_CHECKING:
+    from bitr.assembly.network import Network
+    from bitr.show.puzzle import Exhibit
 
 EXAMPLE = "bitr demo -o /tmp/demo"
 ASSETS = Path(str(resources.files("bitr") / "assets"))
-SOURCE, REFERENCE, TRUTH = (ASSETS / f"demo-{name}" for name in ("source.ply", "reference.ply", "pose.txt"))
+SOURCE, REFERENCE = (ASSETS / f"demo-{name}.ply" for name in ("source", "reference"))
+PUZZLE = tuple(ASSETS / f"puzzle-{number}.ply" for number in range(1, 6))
+PAIRS = {"demo": "Two pieces of a jug", "scan": "Two scans of an airplane that overlap"}
+"""Titles by the first part of the files' names."""
+PAGE = "demo.html"
 
-Output = Annotated[Path, options.write_to("Folder for the report, the picture and the assembled cloud.")]
+Output = Annotated[Path, options.write_to("Folder for the page.")]
 
 
 def run(
@@ -24,35 +32,97 @@ def run(
     seed: options.Seed = 0,
     verbose: options.Verbose = False,
 ) -> None:
-    """Assemble two pieces of a jug that come with bitr, compare with the known answer, and try the laws."""
+    """Assemble two pieces, two scans and a puzzle of five that come with bitr, and compare with the truth.
+
+    One page shows them all. The laws are tried on the first pair.
+    """
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{output}: cannot be made ({error.strerror}); choose another --output") from error
-    picture = output / "demo.png" if find_spec("matplotlib") else None
-    if picture is None:
-        print('No picture will be drawn: it needs matplotlib, pip install -e ".[viz]" in the clone.')
+    shown, page = [], output / PAGE
     with session(verbose):  # torch takes a second to import: something is shown
-        import numpy as np
+        from bitr.assembly.network import Network
+        from bitr.show.puzzle import write_exhibits
 
-        from bitr.assembly.assemble import Settings
-        from bitr.cli.answer import Outputs, assemble_pair, show
-        from bitr.data import AssemblyPair
-        from bitr.evaluation import metrics
-        from bitr.io import read
+        network = Network.of(model)
+    for name in (*PAIRS, "puzzle"):
+        with session(verbose):
+            log.info("putting together: %s", PAIRS.get(name, "a puzzle"))
+            exhibit = _solve_puzzle(model, seed) if name == "puzzle" else _solve_pair(name, network, seed)
+        print(exhibit.title)
+        for fact, value in exhibit.facts:
+            print(f"  {fact:<11} {value}")
+        shown.append(exhibit)
+    write_exhibits(page, "Three things that come with bitr, put together", shown, force=True)
+    print(f"wrote {page}")
 
-        moved, scene, page = (output / name for name in ("moved-source.ply", "assembled.ply", "demo.html"))
-        outputs = Outputs(SOURCE, REFERENCE, moved, scene, page, picture, force=True)
-        assembly, rows = assemble_pair(outputs, model, Settings(seed=seed))
-    print("Two pieces of a generated jug, each moved away.\n")
-    show(assembly, outputs.files())
-    pair = AssemblyPair(read(SOURCE), read(REFERENCE), np.loadtxt(TRUTH), "demo")
-    points = pair.source.points, pair.reference.points
-    found, truth = assembly.transformation, pair.ref_from_src
-    angle = metrics.rotation_error_deg(found, truth)
-    offset = metrics.displacement(found, truth, *points) / metrics.assembled_radius(truth, *points)
-    verdict = "right" if metrics.is_right(pair, found) else "not right"
-    print(f"\nAgainst the known answer: {angle:.1f}° off, and {offset:.3f} of the size from its place.")
-    print(f"That is {verdict}, which is {metrics.RIGHT}.")
-    print("The answer moves with the pieces; its distance from where the laws put it when they are moved,")
-    print(f"swapped and scaled: {dict(rows)['law errors']}.")
+
+def _solve_pair(name: str, network: Network, seed: int) -> Exhibit:
+    """Assemble a pair; the first one once more as the laws change it."""
+    import numpy as np
+
+    from bitr.assembly.assemble import Settings, assemble_geometries
+    from bitr.cli.answer import METHODS
+    from bitr.data import AssemblyPair
+    from bitr.evaluation import metrics
+    from bitr.evaluation.method import all_laws_error, engine
+    from bitr.io import read
+    from bitr.show.puzzle import Exhibit, as_puzzle
+
+    source, reference = (read(ASSETS / f"{name}-{side}.ply") for side in ("source", "reference"))
+    pair = AssemblyPair(source, reference, np.loadtxt(ASSETS / f"{name}-pose.txt"), name)
+    settings = Settings(seed=seed)
+    found = assemble_geometries(source, reference, network, settings)
+    pose, truth, points = found.transformation, pair.ref_from_src, (source.points, reference.points)
+    facts = [
+        *_judge(
+            metrics.rotation_error_deg(pose, truth),
+            metrics.displacement(pose, truth, *points) / metrics.assembled_radius(truth, *points),
+            is_right=metrics.is_right(pair, pose),
+        ),
+        ("confidence", f"{found.confidence:.0%}, {found.status}"),
+        ("method", METHODS[found.method]),
+        ("time", f"{found.seconds:.1f} s"),
+    ]
+    if name == next(iter(PAIRS)):
+        gap = all_laws_error(engine(network, settings), pair, pose, np.random.default_rng(seed))
+        facts.append(("laws", f"moved, swapped and scaled, the answer is {gap:.0e} from where they put it"))
+    return Exhibit(PAIRS[name], (source, reference), as_puzzle(found), facts)
+
+
+def _solve_puzzle(model: str, seed: int) -> Exhibit:
+    import json
+    import tempfile
+
+    import numpy as np
+
+    from bitr.assembly.puzzle import Workshop, solve_puzzle
+    from bitr.data.pair import PuzzleCase
+    from bitr.evaluation.metrics import assembled_radius
+    from bitr.evaluation.puzzles import score_puzzle
+    from bitr.io import read
+    from bitr.show.puzzle import Exhibit
+
+    pieces = tuple(map(read, PUZZLE))
+    truth = np.array(json.loads((ASSETS / "puzzle-poses.json").read_text(encoding="ascii")))
+    with tempfile.TemporaryDirectory(prefix="bitr-demo-") as folder:
+        found = solve_puzzle(pieces, Workshop(Path(folder), model, seed=seed, workers=os.cpu_count() or 1))
+    score = score_puzzle(PuzzleCase(pieces, truth, (0,) * len(pieces), "demo"), found)
+    first, *rest = (piece.moved(place).points for piece, place in zip(pieces, truth, strict=True))
+    radius = assembled_radius(np.eye(4), first, np.concatenate(rest))
+    facts = [
+        *_judge(score.worst_degrees, score.worst_shift / radius, is_right=score.is_solved),
+        ("pieces", f"{score.right} of {score.pieces} right beside each other; the error is of the worst two"),
+        ("confidence", f"{min(found.confidence):.0%} of the least sure piece"),
+        ("time", f"{found.seconds:.1f} s"),
+    ]
+    return Exhibit(f"A jug in {len(pieces)} pieces", pieces, found, facts)
+
+
+def _judge(degrees: float, share: float, *, is_right: bool) -> list[tuple[str, str]]:
+    """The verdict, and the errors against the truth."""
+    from bitr.evaluation.metrics import RIGHT
+
+    error = f"{degrees:.2g}° off, and {share:.2g} of the size from its place"
+    return [("right", f"{'yes' if is_right else 'no'}; right is {RIGHT}"), ("error", error)]

@@ -71,7 +71,7 @@ def list_data() -> list[str]:
 def list_experiments() -> list[str]:
     """The names of the experiments of ``bitr reproduce``."""
     table = next(Path(str(resources.files("bitr") / "evaluation")).rglob("experiments.toml"))
-    return [*read_toml(table), "all"]
+    return [*read_toml(table), "laws", "speed", "engine", "all"]
 
 
 Model = Annotated[str, take_model("Name of weights that come with bitr, or path of a checkpoint.")]

@@ -58,7 +58,8 @@ def run(
 
     Take the data, train, test three times on different samples, and write a table (Markdown), a JSON and
     plots. NAME is toy, ablation, complete-matching, airplane, inter-class, fragments, indoor, outdoor,
-    manipulation, unseen, low-overlap, or all. The same command again continues where it was stopped; a
+    manipulation, unseen, low-overlap; laws, speed or engine for the other tables of BENCHMARK.md; or all. The
+    folder tables/ gets the rows of BENCHMARK.md. The same command again continues where it was stopped; a
     finished training is not repeated.
     """
     if train and model is not None:
@@ -67,7 +68,7 @@ def run(
         raise InputError(f"--baselines {baselines}: expected one of {', '.join(known)}")
     try:
         with session(verbose, counted=True) as progress:  # torch takes a second to import
-            from bitr.evaluation import experiment, reproduce
+            from bitr.evaluation import experiment, reproduce, tables
 
             plan = experiment.Plan(
                 out=output,
@@ -83,7 +84,10 @@ def run(
                 listener=Records(progress),
                 progress=progress,
             )
-            if name == "all":
+            if name in experiment.MEASURED:
+                text, files = tables.run_table(name, plan)
+                text = tables.as_json(name, text) if json else text
+            elif name == "all":
                 every, files = reproduce.run_all(plan)
                 text = every.to_json() if json else every.to_markdown()
             else:

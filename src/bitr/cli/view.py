@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,16 +14,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.options import counted, say, session
+from bitr.cli.options import say, session
 from bitr.errors import InputError
 
 if TYPE_CHECKING:
-    from bitr.show.viewer import Viewer
+    from bitr.show.viewer import PuzzleViewer, Viewer
 
 EXAMPLE = "bitr view handle.ply mug.ply --open"
 
 Pieces = Annotated[
-    list[Path] | None, typer.Argument(metavar="SRC REF", help="Clouds or meshes: source and reference.")
+    list[Path] | None,
+    typer.Argument(
+        metavar="SRC REF",
+        help="Clouds or meshes: source and reference, or three and more pieces of a puzzle.",
+    ),
 ]
 Results = Annotated[
     Path | None, typer.Option(help="Show the pairs of a folder that bitr evaluate -o wrote, sorted by error.")
@@ -62,19 +68,27 @@ def run(
 ) -> None:
     """Open two pieces in the browser, drag them, and see the answer follow.
 
-    Without files it opens on the pair of bitr demo. The page is served on this machine alone, until Ctrl-C.
+    Three or more files are put together as by bitr puzzle, and shown with their joints. Without files it
+    opens on the pair of bitr demo. The page is served on this machine alone, until Ctrl-C.
     """
     files = pieces or []
-    if len(files) not in (0, 2):
+    if len(files) == 1:
         raise InputError(
-            f"got {counted(len(files), 'file')}, expected SRC and REF, or none for the demo's pair"
+            "got 1 file, expected SRC and REF, more pieces of a puzzle, or none for the demo's pair"
         )
     if files and results is not None:
-        raise InputError("got two files and --results, expected one or the other")
+        raise InputError("got files and --results, expected one or the other")
+    if len(files) > 2 and method is not None:
+        raise InputError(f"--method is for two pieces, and this is a puzzle of {len(files)}")
     if data_root is not None and results is None:
         raise InputError("--data-root goes with --results")
     if find_spec("viser") is None:
         raise InputError('bitr view needs viser: pip install -e ".[viz]" in the clone')
+    if len(files) > 2:
+        puzzle = _solve_puzzle(files, model or "default", points, host, port, verbose)
+        with puzzle, session(True) if verbose else nullcontext():
+            _serve(puzzle, open)
+        return
     with session(verbose):  # torch takes a second to import: something is shown
         from bitr.assembly.assemble import Settings
         from bitr.assembly.network import Network
@@ -97,6 +111,25 @@ def run(
         _serve(viewer, open)
 
 
+def _solve_puzzle(
+    files: list[Path], model: str, points: int | None, host: str, port: int, verbose: bool
+) -> PuzzleViewer:
+    """Put the pieces together, and serve their page."""
+    with session(verbose, counted=True) as on_row, tempfile.TemporaryDirectory(prefix="bitr-view-") as folder:
+        from bitr.assembly.puzzle import Workshop, solve_puzzle
+        from bitr.io import read
+        from bitr.show.puzzle import render_puzzle
+        from bitr.show.viewer import PuzzleViewer
+        from bitr.show.viewer.server import free_port
+
+        free_port(host, port)  # raises before the work is done
+        geometries, workers = [read(path) for path in files], os.cpu_count() or 1
+        workshop = Workshop(Path(folder), model, points, workers=workers, on_row=on_row)
+        return PuzzleViewer(
+            render_puzzle(geometries, solve_puzzle(geometries, workshop)), host=host, port=port
+        )
+
+
 @contextmanager
 def _one_thread_less() -> Iterator[None]:
     """Leave a core to the browser: on few cores answers then come faster."""
@@ -110,7 +143,7 @@ def _one_thread_less() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _serve(viewer: Viewer, show: bool) -> None:
+def _serve(viewer: Viewer | PuzzleViewer, show: bool) -> None:
     """Print the address, and wait for Ctrl-C."""
     import webbrowser
 

@@ -28,6 +28,8 @@ from bitr.training.folder import Listener, Record, Silent, draw_curves
 from bitr.training.stream import Source, sources
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+MEASURED = ("laws", "speed", "engine")
+"""Tables of BENCHMARK.md that are no experiment of the paper; ``tables`` measures them."""
 DECIDED = ("data.name", "data.stand_in", "data.root", "run.seed")
 """Settings of a training config that follow from the experiment and the plan."""
 FREELY = 600.0
@@ -96,6 +98,8 @@ class Experiment:
     simulated: bool = False
     published: Mapping[str, Published] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -126,7 +130,7 @@ EXPERIMENTS = _read_experiments()
 def find_experiment(name: str) -> Experiment:
     """The experiment of that name."""
     if name not in EXPERIMENTS:
-        raise unknown_name(name, "experiment", [*EXPERIMENTS, "all"])
+        raise unknown_name(name, "experiment", [*EXPERIMENTS, *MEASURED, "all"])
     return EXPERIMENTS[name]
 
 
@@ -235,6 +239,8 @@ class Weights:
     made: str
     run: Path | None = None
     """The folder of the run, if they were trained."""
+    minutes: float | None = None
+    """Time of the training, if it is known."""
 
 
 def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
@@ -248,9 +254,11 @@ def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
         return Weights(load(plan.model).double(), f"{data}; weights {plan.model}")
     shipped = None if plan.retrain else _shipped(name)
     if shipped is not None:
-        return Weights(load(shipped).double(), f"{data}; {_card_words(shipped)}")
+        minutes = card_of(shipped).get("minutes")
+        return Weights(load(shipped).double(), f"{data}; {_card_words(shipped)}", minutes=minutes)
     folder, result = trained(config, name, plan, parts)
-    return Weights(load(folder).double(), f"{data}; {training_words(result, config)}", folder)
+    words = f"{data}; {training_words(result, config)}"
+    return Weights(load(folder).double(), words, folder, result["seconds"] / 60)
 
 
 def trained(

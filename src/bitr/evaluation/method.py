@@ -223,6 +223,19 @@ def law_errors_on(method: Method, pair: AssemblyPair, pose: Pose, rng: np.random
     return Laws(bi=gaps["moved"], swap=gaps["swapped"], scale=gaps["scaled"])
 
 
+def all_laws_error(method: Method, pair: AssemblyPair, pose: Pose, rng: np.random.Generator) -> float:
+    """The same with all three changes at once, in one call of the method."""
+    changed, ways_back = pair, []
+    for test in ("moved", "swapped", "scaled"):
+        step = PERTURBATIONS[test](changed, rng)
+        changed = step.pair
+        ways_back.append(step.original_pose)
+    found = method.pose(changed)
+    for way_back in reversed(ways_back):
+        found = way_back(found)
+    return pose_gap(as_rigid(found), as_rigid(pose), pair.source.points)
+
+
 def law_row(laws: Laws) -> tuple[str, str]:
     """Name and value of the law errors, for people."""
     found = (f"Δ_{name} {f'{error:.0e}' if error else '0'}" for name, error in asdict(laws).items())

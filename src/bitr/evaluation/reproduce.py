@@ -28,6 +28,7 @@ from bitr.evaluation.baselines import baseline
 from bitr.evaluation.evaluate import Evaluation, evaluate
 from bitr.evaluation.experiment import (
     EXPERIMENTS,
+    MEASURED,
     Case,
     Experiment,
     Plan,
@@ -51,26 +52,26 @@ from bitr.evaluation.method import (
 )
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_level
 from bitr.evaluation.report import NOTES, Published, Repeated, as_line, table
+from bitr.evaluation.tables import SUCCESS, run_table, write_result
 from bitr.files import whole_file
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
 from bitr.model.checkpoint import load
 from bitr.show.picture import write_png
 from bitr.show.stage import show_pair
-from bitr.testing import Laws, law_errors, worst
+from bitr.testing import PAPER_LAWS, Laws, law_errors, worst
 from bitr.training import TrainConfig, TrainingError
 
 ENGINE = "bitr assemble"
 """The row of the default command with these weights."""
 NEAR = 15.0
 """Degrees within which a rotation counts as found; pairs without an answer do not."""
-SUCCESS = "success in simulation"
 PAPER_ONLY = "not run here: the paper's figure alone"
 OVERLAPPING = 0.5
 """Kept share of both clouds from which on they are sure to overlap, and refinement has something to fit."""
 VARIANTS = {"": (True, True), "without swap": (False, True), "without scale": (True, False)}
 """Swap- and scale-equivariance of each variant of the model."""
-LAW_PAIRS, PAPER_LAWS = 10, Laws(5e-6, 2e-7, 5e-7)
+LAW_PAIRS = 10
 PAPER_DIFFERENCE = 1e-3
 """Degrees by which the four tests differ at most in the paper."""
 SAME_BUDGET = (
@@ -104,15 +105,20 @@ log = logging.getLogger("bitr")
 
 
 def run_all(plan: Plan) -> tuple[Every, list[Path]]:
-    """Every experiment; one that lacks its data, or whose training fails, is noted and passed over."""
+    """Every experiment and table; one that lacks its data, or whose training fails, is noted and passed over.
+
+    The files are those of all tables of BENCHMARK.md, and of the whole.
+    """
     found: dict[str, Result | str] = {}
     for name, chosen in EXPERIMENTS.items():
         try:
             found[name] = run_one(chosen, plan)[0]
         except (InputError, TrainingError) as error:
             found[name] = str(error)
+    for name in MEASURED:
+        run_table(name, plan)
     every = Every(found)
-    return every, write_texts(plan.out, every)
+    return every, [*write_texts(plan.out, every), *sorted((plan.out / "tables").glob("*.md"))]
 
 
 def run_one(experiment: Experiment, plan: Plan) -> tuple[Result, list[Path]]:
@@ -120,7 +126,7 @@ def run_one(experiment: Experiment, plan: Plan) -> tuple[Result, list[Path]]:
     own = replace(plan, out=plan.out / experiment.name)
     check_folder(own.out)
     result = run(experiment, own)
-    return result, write_files(own.out, result)
+    return result, write_files(own.out, result) + write_result(plan.out / "tables", result, plan)
 
 
 def run(experiment: Experiment, plan: Plan) -> Result:
@@ -166,7 +172,7 @@ def _run_case(
     shares = success_share if experiment.simulated else near_share
     rows = _measure(entries, pairs, experiment.published_in(case.title), shares, plan)
     title = config.data.name if case == Case(case.data) else case.title
-    return Table(title, rows, pairs[0], case.keep), found
+    return Table(title, rows, pairs[0], case.keep, None if found is None else found.minutes), found
 
 
 def _samplings(case: Case, config: TrainConfig, plan: Plan) -> list[Sequence[AssemblyPair]]:
@@ -365,6 +371,8 @@ class Table:
     pairs: Sequence[AssemblyPair]
     """The first sampling, for pictures and law errors."""
     keep: float | None = None
+    minutes: float | None = None
+    """Training time of the first row, if it is known."""
 
 
 @dataclass(frozen=True, eq=False)

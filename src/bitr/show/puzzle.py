@@ -1,4 +1,5 @@
-"""A puzzle for the eye: one page with all pieces in their colours and the graph of joints, and a picture."""
+"""Puzzles for the eye: a page with all pieces in their colours and the graph of joints, a page of several
+puzzles, and a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.assembly.puzzle import Puzzle
+from bitr.assembly.assemble import Assembly
+from bitr.assembly.puzzle import Joint, Puzzle
 from bitr.data.poses import Pose
 from bitr.files import whole_file
 from bitr.io import Geometry, as_points, even_draw
@@ -45,6 +47,7 @@ GRAPH = 150.0
 """Radius of the graph of joints."""
 NUM_COLORS = 128
 """Colours of a picture: the pieces' and their shades."""
+STYLES = ("page.css", "report.css", "puzzle.css")
 
 Row = tuple[str, str]
 
@@ -165,22 +168,11 @@ def _first(puzzle: Puzzle) -> tuple[int, ...]:
 
 def render_puzzle(pieces: Sequence[Geometry], puzzle: Puzzle) -> str:
     """Render the page: the pieces in 3-D, drawn apart by a slider, and the joints as graph and table."""
-    standing, view = stand(pieces, puzzle)
-    group = {k: number for number, members in enumerate(puzzle.groups) for k in members}
     names = [Path(name).name for name in puzzle.names]
     values = {
         "title": _sentence(puzzle),
         "left_over": [names[k] for k in puzzle.left_over],
-        "pieces": [
-            {
-                "name": names[k],
-                "color": COLORS[k % len(COLORS)],
-                "group": f"group {group[k] + 1}" if k in group else "left over",
-                "confidence": f"{puzzle.confidence[k]:.0%}",
-                "text": json.dumps(puzzle.poses[k].tolist()),
-            }
-            for k in range(len(pieces))
-        ],
+        "pieces": _list_pieces(puzzle),
         "joints": [
             {
                 "first": names[joint.first],
@@ -194,12 +186,69 @@ def render_puzzle(pieces: Sequence[Geometry], puzzle: Puzzle) -> str:
         ],
         "nodes": [_node(k, len(pieces)) for k in range(len(pieces))],
         "facts": list_puzzle_facts(puzzle),
-        "scene": {
-            "view": view.ravel().tolist(),
-            "pieces": [_encode(each) for each in standing],
-        },
+        "scene": _encode(pieces, puzzle),
     }
-    return render_page("puzzle.html", values, ("page.css", "report.css", "puzzle.css"), ("puzzle.js",))
+    return render_page("puzzle.html", values, STYLES, ("puzzle.js",))
+
+
+@dataclass(frozen=True, eq=False)
+class Exhibit:
+    """A puzzle among others on one page, and what is to be said of it."""
+
+    title: str
+    pieces: Sequence[Geometry]
+    puzzle: Puzzle
+    facts: Sequence[Row]
+
+
+def write_exhibits(path: Path, title: str, exhibits: Sequence[Exhibit], *, force: bool) -> None:
+    """Write one page that shows several puzzles, each with its pieces in 3-D and its facts."""
+    values = {
+        "title": title,
+        "exhibits": [
+            {
+                "title": each.title,
+                "facts": each.facts,
+                "pieces": _list_pieces(each.puzzle),
+                "scene": _encode(each.pieces, each.puzzle),
+            }
+            for each in exhibits
+        ],
+    }
+    with whole_file(path, force=force) as temporary:
+        text = render_page("exhibits.html", values, STYLES, ("puzzle.js",))
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def as_puzzle(assembly: Assembly) -> Puzzle:
+    """The answer for a pair as that of a puzzle of two pieces, in the frame of the reference."""
+    motion, sure = assembly.transformation, assembly.confidence
+    return Puzzle(
+        names=(assembly.source, assembly.reference),
+        poses=np.stack([motion, np.eye(4)]),
+        groups=((1, 0),),
+        left_over=(),
+        confidence=(sure, sure),
+        joints=(Joint(1, 0, motion, sure, sure, assembly.method),),
+        pairs=(),
+        seconds=assembly.seconds,
+        model=assembly.model,
+        warnings=assembly.warnings,
+    )
+
+
+def _list_pieces(puzzle: Puzzle) -> list[dict[str, str]]:
+    group = {k: number for number, members in enumerate(puzzle.groups, 1) for k in members}
+    return [
+        {
+            "name": Path(name).name,
+            "color": COLORS[k % len(COLORS)],
+            "group": f"group {group[k]}" if k in group else "left over",
+            "confidence": f"{puzzle.confidence[k]:.0%}",
+            "text": json.dumps(puzzle.poses[k].tolist()),
+        }
+        for k, name in enumerate(puzzle.names)
+    ]
 
 
 def list_puzzle_facts(puzzle: Puzzle) -> list[Row]:
@@ -231,8 +280,14 @@ def _line(a: int, b: int, count: int) -> tuple[str, str, str, str]:
     return first["x"], first["y"], second["x"], second["y"]
 
 
-def _encode(each: Standing) -> dict[str, Any]:
-    """Numbers for the script: coordinates relative to the centre, as they stand, in float32."""
+def _encode(pieces: Sequence[Geometry], puzzle: Puzzle) -> dict[str, Any]:
+    """Numbers for the script."""
+    standing, view = stand(pieces, puzzle)
+    return {"view": view.ravel().tolist(), "pieces": [_encode_piece(each) for each in standing]}
+
+
+def _encode_piece(each: Standing) -> dict[str, Any]:
+    """Coordinates relative to the centre, as they stand, in float32."""
     return {
         "points": _encode_base64(each.cloud.points @ each.rotation.T, "<f4"),
         "normals": _encode_base64(np.round(127 * each.cloud.normals @ each.rotation.T), "i1"),

@@ -208,11 +208,11 @@ def report_rows(
 ) -> list[Row]:
     """Rows of name and value: the law errors on this very pair, which is assembled three times more, and the
     settings. A ``given`` pose does not move with the pair, and one that may not turn freely moves with few
-    motions of it: their laws are not tried.
+    motions of it: their laws are not tried. Nor are those of pieces in different units, which a swap inverts.
     """
     given_ones = (item for item in asdict(settings).items() if item[1] is not None and item[1] is not False)
     rows = [("settings", ", ".join(f"{name} {value}" for name, value in given_ones))]
-    if given or not settings.freedom.is_full:
+    if given or not settings.freedom.is_full or settings.scale is not None:
         return rows
 
     def solve(pair: AssemblyPair) -> Pose:

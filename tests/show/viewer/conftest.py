@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitr.cli import main
-from bitr.cli.demo import TRUTH
+from bitr.cli.demo import ASSETS
 from bitr.io import write
 from tests.show.cases import demo_pair
 
@@ -20,7 +20,7 @@ def results(tmp_path_factory):
     x, y = (replace(side, points=side.points[::8]) for side in demo_pair())
     write(home / "x.ply", x)
     write(home / "y.ply", y)
-    truth = np.loadtxt(TRUTH)
+    truth = np.loadtxt(ASSETS / "demo-pose.txt")
     for number, degrees in enumerate((40.0, 10.0, 90.0)):
         c, s = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
         turn = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])

@@ -5,10 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from dataclasses import asdict
 
 import msgspec
+import numpy as np
 import pytest
 import viser
 import zstandard
@@ -20,7 +22,8 @@ from bitr.assembly.network import Network
 from bitr.cli import main, view
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.errors import InputError
-from bitr.show.viewer import Viewer
+from bitr.io import Geometry, write
+from bitr.show.viewer import PuzzleViewer, Viewer
 from bitr.show.viewer import server as server_module
 from bitr.show.viewer.server import Server, free_port, is_local, is_same_origin
 from tests.show.cases import demo_pair
@@ -225,9 +228,11 @@ def test_a_button_has_one_upload_at_a_time(uploading):
     ("given", "message"),
     [
         (["a.ply"], "got 1 file, expected SRC and REF"),
-        (["a.ply", "b.ply", "c.ply"], "got 3 files"),
+        (["a.ply", "b.ply", "c.ply"], "a.ply: no such file"),
+        (["a.ply", "b.ply", "c.ply", "--method", "seam"], "--method is for two pieces"),
+        (["a.ply", "b.ply", "c.ply", "--host", "192.0.2.1"], "--host 192.0.2.1: cannot be used"),
         (["nothing.ply", "nothing.ply"], "nothing.ply: no such file"),
-        ([str(SOURCE), str(REFERENCE), "--results", "x"], "two files and --results"),
+        ([str(SOURCE), str(REFERENCE), "--results", "x"], "got files and --results"),
         (["--data-root", "x"], "--data-root goes with --results"),
         (["--results", "nowhere"], "no such file, expected a folder that bitr evaluate -o has written"),
         (["--points", "2"], "points = 2"),
@@ -241,6 +246,43 @@ def test_bad_usage_is_told_in_one_line(given, message, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def fetch(url, **headers):
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+
+
+def test_the_page_of_a_puzzle_is_served_at_one_address_to_its_own_name():
+    with PuzzleViewer("<html>puzzle</html>", port=0) as puzzle:
+        assert fetch(puzzle.url) == (200, "<html>puzzle</html>")
+        assert fetch(f"{puzzle.url}/etc/passwd")[0] == 404
+        assert fetch(puzzle.url, Host="example.org")[0] == 403
+        assert fetch(puzzle.url, Origin="http://example.org")[0] == 403
+
+
+def test_three_files_are_put_together_and_served(monkeypatch, capsys, tmp_path):
+    files, seen = [tmp_path / f"{k}.ply" for k in range(3)], []
+    rng = np.random.default_rng(0)
+    for path in files:
+        write(path, Geometry(rng.normal(size=(200, 3)) * [1.0, 2.0, 3.0]))
+
+    def look(puzzle):
+        seen.append(fetch(puzzle.url)[1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PuzzleViewer, "wait", look)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert main(["view", *map(str, files), "--port", "0", "--points", "100"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("open http://127.0.0.1:")
+    assert out.endswith("stopped\n")
+    assert all(path.name in seen[0] for path in files)
+    assert 'class="graph"' in seen[0]
 
 
 def test_without_viser_the_extra_is_named(monkeypatch, capsys):

@@ -1,7 +1,7 @@
 "use strict";
-// The 3-D view of a puzzle, drawn on a plain canvas, the farthest points first.
-(() => {
-const $ = (id) => document.getElementById(id);
+// The 3-D view of each puzzle of a page, drawn on a plain canvas, the farthest points first.
+for (const root of document.querySelectorAll(".puzzle")) {
+const $ = (name) => root.querySelector("." + name), all = (selector) => root.querySelectorAll(selector);
 const canvas = $("canvas"), context = canvas.getContext("2d");
 const data = JSON.parse($("scene").textContent);
 const FOV = 0.5, EDGE_ON = 0.4, HAZE = 0.4; // radians; brightness of a surface seen edge-on; how far the distance fades
@@ -73,22 +73,22 @@ function draw() {
 
 // ---- which pieces --------------------------------------------------------------------------------------------
 function mark() {
-  for (const button of document.querySelectorAll("[data-piece]")) button.setAttribute("aria-pressed", pieces[button.dataset.piece].shown);
+  for (const button of all("[data-piece]")) button.setAttribute("aria-pressed", pieces[button.dataset.piece].shown);
 }
 function showOnly(numbers, pair) {
   pieces.forEach((piece, k) => { piece.shown = numbers === null || numbers.includes(k); });
-  for (const one of document.querySelectorAll("[data-pair]")) one.setAttribute("aria-current", one.dataset.pair === pair);
+  for (const one of all("[data-pair]")) one.setAttribute("aria-current", one.dataset.pair === pair);
   mark();
   reset();
 }
-for (const one of document.querySelectorAll("[data-pair]")) one.onclick = () => showOnly(one.dataset.pair.split(",").map(Number), one.dataset.pair);
-for (const button of document.querySelectorAll("[data-piece]")) button.onclick = () => {
+for (const one of all("[data-pair]")) one.onclick = () => showOnly(one.dataset.pair.split(",").map(Number), one.dataset.pair);
+for (const button of all("[data-piece]")) button.onclick = () => {
   const piece = pieces[button.dataset.piece];
   piece.shown = !piece.shown;
   mark();
   draw();
 };
-$("all").onclick = () => showOnly(null, "");
+$("everything").onclick = () => showOnly(null, "");
 $("apart").oninput = (event) => { apart = Number(event.target.value); fitted = ball(); draw(); };
 
 // ---- turning, moving, zooming ----------------------------------------------------------------------------------
@@ -109,14 +109,19 @@ function reset() {
   draw();
 }
 $("reset").onclick = reset;
-let last = null;
-canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); last = [event.clientX, event.clientY]; });
+const held = new Map(); // places of the fingers, or of the mouse
+canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); held.set(event.pointerId, [event.clientX, event.clientY]); });
 canvas.addEventListener("pointermove", (event) => {
+  const last = held.get(event.pointerId), now = [event.clientX, event.clientY];
   if (!last) return;
-  (event.shiftKey || event.buttons & 6 ? move : turn)(event.clientX - last[0], event.clientY - last[1]);
-  last = [event.clientX, event.clientY];
+  held.set(event.pointerId, now);
+  const other = [...held].find(([id]) => id !== event.pointerId)?.[1];
+  if (!other) return (event.shiftKey || event.buttons & 6 ? move : turn)(now[0] - last[0], now[1] - last[1]);
+  const apart = (a) => Math.hypot(a[0] - other[0], a[1] - other[1]);
+  zoom(apart(now) / Math.max(apart(last), 1));
+  move((now[0] - last[0]) / 2, (now[1] - last[1]) / 2);
 });
-for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { last = null; });
+for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => { held.delete(event.pointerId); });
 canvas.addEventListener("contextmenu", (event) => event.preventDefault());
 canvas.addEventListener("wheel", (event) => { event.preventDefault(); zoom(Math.exp(-0.0015 * event.deltaY)); }, { passive: false });
 const arrows = { ArrowLeft: [-16, 0], ArrowRight: [16, 0], ArrowUp: [0, -16], ArrowDown: [0, 16] };
@@ -130,7 +135,7 @@ canvas.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-for (const button of document.querySelectorAll(".copy")) {
+for (const button of all(".copy")) {
   const label = button.textContent;
   button.onclick = async () => {
     try { await navigator.clipboard.writeText(button.dataset.copy); button.textContent = "Copied"; }
@@ -141,4 +146,4 @@ for (const button of document.querySelectorAll(".copy")) {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 new ResizeObserver(draw).observe(canvas);
 draw();
-})();
+}

@@ -1,4 +1,4 @@
-"""The server of ``bitr view``: on this machine unless told otherwise, and careful with what it is sent."""
+"""The servers of ``bitr view``: for this machine unless told otherwise, careful with what they are sent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -56,8 +57,7 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{name}:{self.server.get_port()}"
+        return url_of(self.host, self.server.get_port())
 
     def wait(self) -> None:
         """Wait for Ctrl-C."""
@@ -89,6 +89,51 @@ class Viewer:
         page = self.pages.pop(client.client_id, None)
         if page is not None:
             page.close()
+
+
+class PuzzleViewer:
+    """Serves the page of a puzzle, which is complete in itself, until it is closed."""
+
+    def __init__(self, page: str, *, host: str = LOCAL, port: int = 8080) -> None:
+        self.host, content = host, page.encode()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                """Send the page, at its one address and to its own name only."""
+                is_own = is_same_origin(self.headers.get("Origin"), self.headers.get("Host"), host)
+                if not is_own or self.path != "/":
+                    self.send_error(404 if is_own else 403)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                log.debug(format, *args)
+
+        class AnyAddress(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            daemon_threads = True
+
+        self.server = AnyAddress((host, free_port(host, port)), Handler)
+        threading.Thread(target=self.server.serve_forever, name="bitr-puzzle", daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return url_of(self.host, self.server.server_port)
+
+    def wait(self) -> None:
+        """Wait for Ctrl-C."""
+        threading.Event().wait()
+
+    def __enter__(self) -> PuzzleViewer:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Server(viser.ViserServer):
@@ -130,6 +175,10 @@ def tell_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
     error = context.get("exception")
     log.debug("a message could not be used", exc_info=error)
     log.warning("a message of a page could not be used (%s)", type(error).__name__ if error else context)
+
+
+def url_of(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def free_port(host: str, port: int) -> int:

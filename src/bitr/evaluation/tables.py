@@ -1,0 +1,291 @@
+"""The tables of BENCHMARK.md: rows from results, kept as Markdown files whose first line is their command.
+
+A file is written row by row: a row takes the place of the one with the same first cell. ``bitr reproduce``
+writes into a folder of its own; ``python -m benchmarks.tables`` brings such files into BENCHMARK.md.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bitr.errors import InputError
+from bitr.evaluation import speed
+from bitr.evaluation.evaluate import evaluate
+from bitr.evaluation.experiment import Plan
+from bitr.evaluation.metrics import CHANCE_MEAN, chance_quantile
+from bitr.evaluation.report import NONE, Repeated
+from bitr.files import whole_file
+from bitr.testing import PAPER_LAWS, SETTINGS, Laws, Setting, measured_laws, worst
+
+if TYPE_CHECKING:
+    from bitr.evaluation.reproduce import Result, Table
+
+COMMANDS = {
+    "laws": "bitr reproduce laws",
+    "speed": "bitr reproduce speed",
+    "paper": "bitr reproduce toy, airplane, inter-class, indoor, outdoor, fragments, manipulation",
+    "unseen": "bitr reproduce unseen",
+    "engine": "bitr reproduce engine",
+}
+"""The command of each table; the rows of the paper's experiments and of the engine have their own, too."""
+HEADS = {
+    "laws": ("model", "Δ_bi", "Δ_swap", "Δ_scale"),
+    "speed": ("model, points a cloud × pairs", "forward, units (ms)", "with backward, units (ms)"),
+    "paper": ("experiment", "command", "minutes", "paper", "best other method", "BITR"),
+    "engine": ("pairs", "command", "pairs", "mean", "median", "right", "within 5°"),
+}
+ENGINE = {
+    "shapes:cut": ("generated cuts", 60),
+    "openshapes:cut": ("open shapes, cut", 60),
+    "shapes:crop": ("generated crops", 50),
+    "shapes:noisy": ("generated crops, 1% noise", 40),
+    "indoor": ("rooms, RedKitchen", None),
+    "winebottle": ("wine bottles†, two fragments", None),
+    "shapes:fracture": ("generated fractures", 60),
+    "openshapes:fracture": ("open-shape fractures", 60),
+}
+"""Data sets of the table of the default command: label, and number of pairs; None for all."""
+SPEED = (
+    *(("default", 1024, 1), ("paper", 1024, 1), ("default", 4096, 1)),
+    *(("default", 65536, 1), ("default", 1024, 8)),
+)
+"""Model, points of a cloud, and pairs at a time."""
+SUCCESS = "success in simulation"
+"""Name of the share of answers that work."""
+OURS, SEES, MANNER = ("BITR", "bitr assemble"), "looks at the answer", "in the manner of "
+"""Beginnings of the names of our rows, the words of a row that is no method, and those before a name."""
+KINDS = {"default": "default", "paper": "paper's construction"}
+
+Row = tuple[str, ...]
+
+log = logging.getLogger("bitr")
+
+
+# Files
+
+
+def render(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The text of a table: its command, and the rows in Markdown."""
+    lines = [f"<!-- {COMMANDS[name]} -->", *speed.table_lines(head, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def cells_of(text: str) -> list[Row]:
+    """The cells of a table in Markdown, its head among them and the line below it not."""
+    lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("| ---")]
+    return [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])) for line in lines]
+
+
+def merge(kept: str, new: str) -> str:
+    """A table with the rows of a newer one; rows that only the older one has stay, new ones come last."""
+    command = new.partition("\n")[0]
+    (head, *rows), (old_head, *old) = cells_of(new), cells_of(kept)
+    if head != old_head:
+        return new
+    fresh = {row[0]: row for row in rows}
+    merged = [fresh.pop(row[0], row) for row in old]
+    return "\n".join([command, *speed.table_lines(head, [*merged, *fresh.values()])]) + "\n"
+
+
+def write_table(folder: Path, name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Path:
+    """Write rows into the table of that name below ``folder``, beside those that are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, text = folder / f"{name}.md", render(name, head, rows)
+    if path.is_file():
+        text = merge(path.read_text(encoding="utf-8"), text)
+    with whole_file(path, force=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def as_json(name: str, text: str) -> str:
+    """A table as one JSON object in one line."""
+    head, *rows = cells_of(text)
+    return json.dumps({"table": name, "head": head, "rows": rows})
+
+
+# Tables that are measured here
+
+
+def run_table(name: str, plan: Plan) -> tuple[str, list[Path]]:
+    """Measure a table of ``MEASURED``: its text, and its file below the folder ``tables`` of the plan."""
+    rows = {"laws": law_rows, "speed": speed_rows, "engine": engine_rows}[name]
+    folder, path = plan.out / "tables", None
+    for row in rows(plan):
+        path = write_table(folder, name, HEADS[name], [row])
+    if path is None:
+        raise InputError(f"{name}: none of its data is here, see bitr data list")
+    return path.read_text(encoding="utf-8"), [path]
+
+
+def law_rows(plan: Plan) -> Iterator[Row]:
+    """The largest law errors of untrained models, setting by setting."""
+    for setting in SETTINGS:
+        log.info("trying the laws: %s", setting)
+        yield _law_row(_law_name(setting), worst([laws for _, _, laws in measured_laws(setting)]))
+    yield _law_row("the paper's table, one trained model, scaled by 2", PAPER_LAWS)
+
+
+def _law_row(name: str, laws: Laws) -> Row:
+    return name, f"{laws.bi:.0e}", f"{laws.swap:.0e}", f"{laws.scale:.0e}"
+
+
+def _law_name(setting: Setting) -> str:
+    weights, points = (str(kind).removeprefix("torch.") for kind in (setting.weights, setting.points))
+    kind = weights if weights == points == "float64" else f"{weights} weights, {points} points"
+    where = f", size {setting.size:.0e}" if setting.size != 1 else ""
+    where += f", {setting.distance:.0e} sizes away from the origin" if setting.distance != 1 else ""
+    return f"{KINDS[setting.config]}, {kind}{where}"
+
+
+def speed_rows(plan: Plan) -> Iterator[Row]:
+    """Time of a pass, in units of a matrix product and in milliseconds."""
+    for name, points, batch in SPEED:
+        log.info("timing %s with %d points", name, points)
+        found = speed.measure_row(name, speed.CONFIGS[name](), points, batch, speed.FULL)
+        *_, forward, step, _ = found.cells()
+        yield f"{KINDS[name]}, {points} × {batch}", str(forward), str(step)
+
+
+def engine_rows(plan: Plan) -> Iterator[Row]:
+    """The default command on test pairs; a data set that is not here is passed over, and one that was
+    measured with the same settings is not measured again."""
+    from bitr.assembly.network import Network
+    from bitr.evaluation.method import engine
+
+    model = plan.model or "default"
+    network = Network.of(model)
+    for data, (_, most) in ENGINE.items():
+        settings = plan.settings() | {
+            "checkpoint": model,
+            "dataset": data,
+            "limit": min((n for n in (most, plan.limit) if n is not None), default=None),
+            "samplings": 1,
+        }
+        try:
+            pairs = replace(plan, limit=settings["limit"]).pairs(data, 0)
+        except InputError as error:
+            log.warning("%s", error)
+            continue
+        kept = plan.out / "engine" / f"{data.replace(':', '-')}.json"
+        found = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+        if {key: found.get(key) for key in settings} != settings:
+            log.info("evaluating %s", data)
+            measured = Repeated(network.name, (evaluate(engine(network), pairs, plan.progress),))
+            found = settings | {"rows": [measured.to_dict()]}
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(kept, force=True) as temporary:
+                temporary.write_text(json.dumps(found, allow_nan=False) + "\n", encoding="ascii")
+        yield engine_row(found)
+
+
+def engine_row(found: Mapping[str, Any]) -> Row:
+    """The row of one data set, from what ``engine_rows`` keeps or ``bitr evaluate -o`` writes."""
+    data, pooled = found["dataset"], found["rows"][0]["pooled"]
+    if data not in ENGINE:
+        raise InputError(f"{data}: is not in the table, expected one of {', '.join(ENGINE)}")
+    limit = f" --limit {found['limit']}" if found.get("limit") else ""
+    turn = pooled["rotation_error_deg"]
+    return (
+        ENGINE[data][0],
+        f"`bitr evaluate {found['checkpoint']} {data}{limit} --samplings {found['samplings']}`",
+        str(pooled["pairs"]),
+        f"{turn['mean']:.1f}°",
+        f"{turn['median']:.1f}°",
+        f"{pooled['right']:.1%}",
+        f"{pooled['within_5_deg']:.1%}",
+    )
+
+
+# Tables from the experiments of the paper
+
+
+def write_result(folder: Path, result: Result, plan: Plan) -> list[Path]:
+    """Write what an experiment adds to the tables of BENCHMARK.md, if it does."""
+    if result.experiment.name == "unseen":
+        return [write_table(folder, "unseen", *_unseen(result))]
+    numbers = range(len(result.tables)) if result.experiment.labels else ()
+    rows = [paper_row(result, number, plan) for number in numbers]
+    return [write_table(folder, "paper", HEADS["paper"], rows)] if rows else []
+
+
+def paper_row(result: Result, number: int, plan: Plan) -> Row:
+    """One table of an experiment in one row: the paper, the best other method, and ours."""
+    experiment, table = result.experiment, result.tables[number]
+    ours, others = table.rows[0], _others(table)
+    sign = "" if ours.made.startswith("the paper's data") else "†"
+    options = f" --budget {plan.budget.text}" + (" --train" if plan.retrain else "")
+    options += "".join(f" --set {change}" for change in plan.changes)
+    refined = [row for row in table.rows if row.name.startswith(f"{ours.name} + ")]
+    if SUCCESS in ours.shares:
+        reached = f"{ours.shares[SUCCESS]:.0%}"
+    else:
+        reached = "; ".join([_degrees(ours), *(f"{_last(row)} {_mean(row)}" for row in refined)])
+    said = experiment.said[number] if experiment.said else ""
+    published = [(row, row.published.rotation) for row in (ours, *refined) if row.published is not None]
+    if published:
+        said = "; ".join(f"{_last(row)} {_first(text)}".strip() for row, text in published)
+    return (
+        experiment.labels[number].format(sign),
+        f"`bitr reproduce {experiment.name}{options}`",
+        NONE if table.minutes is None else f"{table.minutes:.1f}",
+        said,
+        min(others)[1] if others else "",
+        reached,
+    )
+
+
+def _others(table: Table) -> list[tuple[float, str]]:
+    """Mean errors and words of methods that are not ours: measured here, else as the paper prints them."""
+    found = []
+    for row in table.rows:
+        if row.name.startswith(OURS) or row.made == SEES:
+            continue
+        if (summary := row.pooled.summary("rotation_error_deg")) is not None:
+            found.append((summary.mean, f"{row.name} {_degrees(row)}"))
+        elif row.published is not None and (printed := re.match(r"[\d.]+", row.published.rotation)):
+            name = row.name.removeprefix(MANNER)
+            found.append((float(printed[0]), f"{name} {printed[0]}° (in the paper)"))
+    return found
+
+
+def _unseen(result: Result) -> tuple[Row, list[Row]]:
+    """Methods by data sets: mean and median error, and the share within 15°."""
+    names = dict.fromkeys(row.name for table in result.tables for row in table.rows if row.samplings)
+    rows = [(name, *(_three(table, name) for table in result.tables)) for name in names]
+    guess = f"{CHANCE_MEAN:.1f}°, {chance_quantile(0.5):.1f}°"
+    return ("", *result.experiment.labels), [*rows, ("chance", guess, *[""] * (len(result.tables) - 1))]
+
+
+def _three(table: Table, name: str) -> str:
+    row = next((each for each in table.rows if each.name == name and each.samplings), None)
+    if row is None or (found := row.pooled.summary("rotation_error_deg")) is None:
+        return NONE
+    (share,) = row.shares.values()
+    return f"{found.mean:.1f}°, {found.median:.1f}°, {share:.0%}"
+
+
+def _mean(row: Repeated) -> str:
+    return _degrees(row).partition(",")[0]
+
+
+def _degrees(row: Repeated) -> str:
+    found = row.pooled.summary("rotation_error_deg")
+    return NONE if found is None else f"{found.mean:.1f}°, median {found.median:.1f}°"
+
+
+def _last(row: Repeated) -> str:
+    """ "OT" of "BITR + OT", and nothing of the model alone."""
+    return row.name.rpartition(" + ")[2] if " + " in row.name else ""
+
+
+def _first(printed: str) -> str:
+    """ "17.1°" of "17.1 (6.0)"."""
+    found = re.match(r"[\d.]+", printed)
+    return f"{found[0]}°" if found else printed
