@@ -40,8 +40,12 @@ class Known:
         self.motions, self.chances, self.factor, self.looks = motions, chances, factor, []
 
     def compare(self, parts, pairs, is_full):
-        self.looks.append((len(parts), is_full))
+        if pairs:
+            self.looks.append((len(parts), is_full))
         return {(i, j): self._row(parts[i], parts[j]) for i, j in pairs}
+
+    def close(self):
+        """Nothing was started."""
 
     def _row(self, first, second):
         if len(first.places) + len(second.places) > 2:

@@ -8,6 +8,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,7 +21,7 @@ from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Matrix, Motions, Points, moved
 from bitr.assembly.assemble import UNLIKE, Settings
-from bitr.assembly.batch import Pair, Row, run_batch, solve_on_cores, solve_on_ray
+from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray
 from bitr.assembly.graph import (
     Graph,
     Group,
@@ -35,6 +36,7 @@ from bitr.assembly.graph import (
 )
 from bitr.assembly.match import correspond, match_motions
 from bitr.assembly.network import Network
+from bitr.assembly.overlay import overlaps
 from bitr.assembly.sample import DENSE
 from bitr.assembly.seam import seam_motions
 from bitr.assembly.surface import Surface
@@ -51,9 +53,15 @@ QUICK = ("seam", "mate", "model")
 look leaves pieces over."""
 LOOKS = ((False, 0.9), (False, 0.7), (True, 0.9), (True, 0.5))
 """Looks one after the other, each until it finds nothing more: is it full, and least chance of a part."""
+COMMON = 5.0
+"""Places of few points that agree on a motion, times the overlap it leads to, from which on a common surface
+is sought: at least 9 where fragments of rooms share a third of their surface, below 5 for most pieces that
+share none."""
 ALL_PAIRS = 11
 """Most parts of which all pairs are compared; of more, each part with its ``PARTNERS`` best."""
 PARTNERS = 6
+WORTH_A_START = 4
+"""Pairs for which processes are started; fewer are compared in this one."""
 LOOKED = 500
 """Points of a part by which partners are chosen."""
 AGREED = 8
@@ -156,15 +164,20 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
     unit = sized[0].size
     if not unit > 0:
         raise InputError(f"{pieces[0].name}: all points are at one place, expected a shape")
-    parts, told = sized, Told(sized)
-    for is_full, least in LOOKS if len(pieces) > 2 else LOOKS[-1:]:
-        found = None
-        while len(parts) > 1 and found != []:
-            pairs = choose_pairs(parts, unit, is_full)
-            graph = Graph.of(parts, unit, workshop.compare(parts, pairs, is_full))
-            found = [synchronised(graph, group) for group in find_groups(graph, least)]
-            told.add(graph, found)
-            parts = merge(parts, found, unit)
+    parts, told, shared = sized, Told(sized), Shared(unit)
+    try:
+        for is_full, least in LOOKS if len(pieces) > 2 else LOOKS[-1:]:
+            found = None
+            while len(parts) > 1 and found != []:
+                pairs = choose_pairs(parts, unit, is_full)
+                full = shared.among(parts, pairs) if is_full else []
+                rows = workshop.compare(parts, [pair for pair in pairs if pair not in full], False)
+                graph = Graph.of(parts, unit, rows | workshop.compare(parts, full, True))
+                found = [synchronised(graph, group) for group in find_groups(graph, least)]
+                told.add(graph, found)
+                parts = merge(parts, found, unit)
+    finally:
+        workshop.close()
     answer = told.answer(parts, graph, unit)
     return replace(answer, model=workshop.model, seconds=time.perf_counter() - start)
 
@@ -210,6 +223,29 @@ def choose_pairs(parts: Sequence[Part], unit: float, is_full: bool) -> list[Key]
     best = np.argsort(-likeness, axis=2, kind="stable")[:, :, :PARTNERS]
     chosen = {(i, int(j)) for side in best for i, row in enumerate(side) for j in row if int(j) != i}
     return [(i, j) for i, j in every if (i, j) in chosen or (j, i) in chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """How much surface two parts may have in common, by few points; what was looked at is kept."""
+
+    unit: float
+    known: dict[tuple[Part, Part], float] = field(default_factory=dict)
+
+    def among(self, parts: Sequence[Part], pairs: Sequence[Key]) -> list[Key]:
+        """Pairs whose common surface is worth a search; the last pair always is."""
+        if len(parts) == 2:
+            return list(pairs)
+        return [(i, j) for i, j in pairs if self._of(parts[i], parts[j]) >= COMMON]
+
+    def _of(self, first: Part, second: Part) -> float:
+        if (first, second) not in self.known:
+            x, y = (part.outline(self.unit, LOOKED)[0] for part in (first, second))
+            found = correspond(x, y)
+            motions = match_motions(found, AGREED)
+            shares = np.array([overlaps(x, y, motion).larger for motion in motions])
+            self.known[first, second] = float((found.support(motions) * shares).max(initial=0.0))
+        return self.known[first, second]
 
 
 def _likeness(x: Surface, y: Surface, is_full: bool) -> tuple[float, float]:
@@ -363,6 +399,8 @@ class Workshop:
     ray: bool = False
     on_row: Callable[[int, int], None] = lambda done, total: None
     known: dict[tuple[str, str, bool], Row] = field(default_factory=dict)
+    started: ExitStack = field(default_factory=ExitStack)
+    """Processes and connections that were started to compare pairs."""
 
     @cached_property
     def network(self) -> Network:
@@ -378,16 +416,31 @@ class Workshop:
             table = self.folder / f"pairs-{name}.jsonl"
             joints = self.network.joints if is_full else tuple(j for j in QUICK if j in self.network.joints)
             settings = Settings("auto", HYPOTHESES, points=self.points, seed=self.seed)
-            network, solver = replace(self.network, joints=joints), None
-            if self.ray:
-                solver = solve_on_ray(self.model, settings, joints=joints)
-            elif min(self.workers, len(jobs) // 2) > 1:
-                solver = solve_on_cores(self.model, settings, min(self.workers, len(jobs) // 2), joints)
+            network, solver = replace(self.network, joints=joints), self._solver(settings, joints, len(jobs))
             run_batch(jobs, network, settings, table, solver=solver, on_row=self.on_row)
             rows = {row["id"]: row for row in map(json.loads, table.read_text("ascii").splitlines())}
             for i, j in todo:
                 self.known[files[i], files[j], is_full] = rows[f"{i}-{j}"]
         return {(i, j): self.known[files[i], files[j], is_full] for i, j in pairs}
+
+    def _solver(self, settings: Settings, joints: tuple[str, ...], count: int) -> Solver | None:
+        """A cluster or processes of this machine, which stay for the next look; None: this process."""
+        if self.ray:
+            self.started.enter_context(ray_cluster())  # the first one connects, and the last one ends it
+            return solve_on_ray(self.model, settings, joints=joints)
+        fewest = 2 if "_cores" in self.__dict__ else WORTH_A_START
+        return self._cores.solver(settings, joints) if self.workers > 1 and count >= fewest else None
+
+    @cached_property
+    def _cores(self) -> Cores:
+        cores = Cores(self.model, self.workers)
+        self.started.callback(cores.close)
+        return cores
+
+    def close(self) -> None:
+        """End processes and connections; the next look starts them again."""
+        self.started.close()
+        self.__dict__.pop("_cores", None)
 
     def _store(self, geometry: Geometry) -> str:
         """The file of a geometry, named by its content."""
