@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from scipy.spatial import cKDTree
 
 import bitr
 from bitr.assembly.graph import Graph, Part, find_groups, synchronised
-from bitr.assembly.puzzle import Puzzle, Workshop, choose_pairs, merge, solve_puzzle
+from bitr.assembly.puzzle import Puzzle, Workshop, choose_pairs, merge, solve_puzzle, thinned
 from bitr.data import bumpy_shape
 from bitr.data.generated.many import cut_by_planes
 from bitr.data.poses import inverse, random_pose
@@ -187,6 +188,26 @@ def test_merged_parts_hold_the_pieces_in_place(pieces):
     together = np.concatenate([pieces[k].points for k in merged[0].places])
     back = merged[0].geometry.moved(inverse(motions[root])).points
     assert_allclose(back[np.lexsort(back.T)], together[np.lexsort(together.T)], atol=1e-8)
+
+
+def test_large_pieces_are_thinned_to_one_density_and_small_ones_stay():
+    pieces = [*shell(2, points=9000), *shell(2, seed=1, points=400)]
+    motions = [random_pose(np.random.default_rng(k), 2.0) for k in range(4)]
+    parts, again = (
+        thinned([Part.of(piece, {k: np.eye(4)}) for k, piece in enumerate(each)])
+        for each in (pieces, placed(pieces, motions, 3.0))
+    )
+    counts = [len(part.geometry.points) for part in parts]
+    assert counts[2:] == [len(piece.points) for piece in pieces[2:]]
+    assert max(counts[:2]) < 4000
+    spacing = [np.median(cKDTree(p.sample.points).query(p.sample.points, 2)[0][:, 1]) for p in parts[:2]]
+    assert max(spacing) < 1.2 * min(spacing)
+    for part, other, motion in zip(parts, again, motions, strict=True):
+        assert_allclose(
+            other.geometry.points, Geometry(3 * part.geometry.points).moved(motion).points, atol=1e-8
+        )
+    few = [Part.of(piece, {k: np.eye(4)}) for k, piece in enumerate(pieces[2:])]
+    assert thinned(few) == few
 
 
 @pytest.mark.slow

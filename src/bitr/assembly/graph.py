@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from bitr.assembly.align import (
     NO_MOTION,
@@ -54,6 +54,9 @@ AGREES = 0.05
 BESIDE, POWER = 3.0, 0.8
 """Chance of a hypothesis beside the best, by its confidence c: the first times c to the power of the second,
 as counted on puzzles of the validation split; the verifier was calibrated for the best alone."""
+MERGED = 1.5
+"""Log odds that a hypothesis gains where one of the parts was merged, as counted on puzzles of the validation
+split: a small piece meets little of a large part's border, which the verifier takes for doubtful."""
 SUREST = 0.98
 """Most that the best hypothesis counts."""
 STATES, LIKELY = 32, 6
@@ -152,7 +155,10 @@ class Edge:
             return cls(NO_MOTION, np.empty(0), (), size, row)
         poses = frame_of(first, second, unit).inside(np.array([each["transformation"] for each in listed]))
         chance = BESIDE * np.array([each["confidence"] for each in listed]) ** POWER
-        chance[0] = min(row["confidence"], SUREST)
+        chance[0] = row["confidence"]
+        if len(first.places) + len(second.places) > 2:
+            chance = expit(logit(np.clip(chance, 1e-9, 1 - 1e-9)) + MERGED)
+        chance[0] = min(chance[0], SUREST)
         chance[1:] *= min(1.0, (1 - chance[0]) / max(chance[1:].sum(), 1e-12))
         return cls(poses, chance, tuple(each["method"] for each in listed), size, row)
 
@@ -177,8 +183,8 @@ class Edge:
         r"""Log of how much likelier poses are after the hypotheses than before them.
 
         :math:`\log(1 + M p / (1 - p))` for M other ways, where :math:`p = \sum_h w_h k(g, g_h)` is the chance
-        of the hypotheses that are near: 0 where none is, and for the best of a single pair the log odds of its
-        chance and log M.
+        of the hypotheses that are near: 0 where none is, and for the best of a single pair the log odds of
+        its chance and log M.
         """
         if not len(self.poses):
             return np.zeros(len(poses))

@@ -37,12 +37,13 @@ from bitr.assembly.graph import (
 from bitr.assembly.match import correspond, match_motions
 from bitr.assembly.network import Network
 from bitr.assembly.overlay import overlaps
-from bitr.assembly.sample import DENSE
+from bitr.assembly.sample import DENSE, _area
 from bitr.assembly.seam import seam_motions
 from bitr.assembly.surface import Surface
 from bitr.data.poses import inverse
+from bitr.data.transforms import take
 from bitr.errors import InputError
-from bitr.io import Geometry, as_geometry, as_points, join, write
+from bitr.io import Geometry, as_geometry, as_points, farthest_points, join, write
 
 FEWEST, MOST = 2, 50
 """Number of pieces."""
@@ -62,6 +63,8 @@ ALL_PAIRS = 11
 PARTNERS = 6
 WORTH_A_START = 4
 """Pairs for which processes are started; fewer are compared in this one."""
+THIN, FEWEST_POINTS = 1200, 250
+"""Points of a piece on average that pairs are compared by, and the fewest of one."""
 LOOKED = 500
 """Points of a part by which partners are chosen."""
 AGREED = 8
@@ -158,9 +161,8 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
     start = time.perf_counter()
     if not FEWEST <= len(pieces) <= MOST:
         raise InputError(f"got {len(pieces)} pieces, expected {FEWEST} to {MOST}")
-    sized = sorted(
-        (Part.of(piece, {i: np.eye(4)}) for i, piece in enumerate(pieces)), key=lambda part: -part.size
-    )
+    whole = [Part.of(piece, {i: np.eye(4)}) for i, piece in enumerate(pieces)]
+    sized = sorted(thinned(whole) if len(pieces) > 2 else whole, key=lambda part: -part.size)
     unit = sized[0].size
     if not unit > 0:
         raise InputError(f"{pieces[0].name}: all points are at one place, expected a shape")
@@ -180,6 +182,25 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
         workshop.close()
     answer = told.answer(parts, graph, unit)
     return replace(answer, model=workshop.model, seconds=time.perf_counter() - start)
+
+
+def thinned(parts: Sequence[Part]) -> list[Part]:
+    """All parts at one density, with ``THIN`` points each on average; as they are where that is enough.
+
+    What is chosen here once is chosen for all pairs.
+    """
+    if sum(len(part.sample.points) for part in parts) <= THIN * len(parts):
+        return list(parts)
+    areas = np.array([_area(part.sample.points) for part in parts])
+    wanted = np.maximum(THIN * len(parts) * areas / areas.sum(), FEWEST_POINTS)
+    return [_thin(part, int(np.rint(count))) for part, count in zip(parts, wanted, strict=True)]
+
+
+def _thin(part: Part, count: int) -> Part:
+    cloud = part.sample
+    if len(cloud.points) > count:
+        cloud = take(cloud, np.sort(farthest_points(cloud.points, count)))
+    return Part(replace(cloud, name=part.geometry.name, warnings=part.geometry.warnings), part.places, cloud)
 
 
 # merging
