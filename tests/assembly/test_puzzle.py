@@ -281,6 +281,23 @@ def test_a_run_that_was_stopped_goes_on_where_it_stopped(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", [{"workers": 2}, {"ray": True}])
+def test_other_processes_give_the_answer_of_this_one(tmp_path, monkeypatch, how):
+    if "ray" in how:
+        pytest.importorskip("ray")
+    monkeypatch.setattr("bitr.assembly.puzzle.WORTH_A_START", 2)
+    weights, pieces = str(model_file(tmp_path)), [bitr.io.read(name) for name in small_pieces(tmp_path)]
+    answers = []
+    for name, given in (("here", {}), ("there", how)):
+        (tmp_path / name).mkdir()
+        answers.append(solve_puzzle(pieces, Workshop(tmp_path / name, weights, 60, **given)))
+    here, there = answers
+    assert (there.groups, there.left_over) == (here.groups, here.left_over)
+    assert_allclose(there.poses, here.poses, atol=1e-9)
+    assert_allclose(there.confidence, here.confidence, atol=1e-9)
+
+
+@pytest.mark.slow
 def test_the_jug_that_ships_is_put_together_and_keeps_the_laws():
     pieces = [bitr.io.read(ASSETS / f"puzzle-{k}.ply") for k in range(1, 6)]
     truth = np.array(json.loads((ASSETS / "puzzle-poses.json").read_text()))
