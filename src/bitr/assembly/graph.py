@@ -148,8 +148,11 @@ class Edge:
     """The row of the pair, as in a batch."""
 
     @classmethod
-    def of(cls, first: Part, second: Part, unit: float, row: Mapping[str, Any]) -> Edge:
-        listed = row["hypotheses"] or []
+    def of(
+        cls, first: Part, second: Part, unit: float, row: Mapping[str, Any], most: int | None = None
+    ) -> Edge:
+        """With the best ``most`` hypotheses; None: all."""
+        listed = (row["hypotheses"] or [])[:most]
         size = root_mean_square(first.size, second.size) / unit
         if not listed or row["status"] == "degenerate":
             return cls(NO_MOTION, np.empty(0), (), size, row)
@@ -164,7 +167,7 @@ class Edge:
 
     def alone(self, h: int) -> float:
         """The chance of a hypothesis by this pair alone."""
-        return float(self.row["confidence"]) if h == 0 else float(self.chance[h])
+        return max(float(self.row["confidence"]) if h == 0 else 0.0, float(self.chance[h]))
 
     @cached_property
     def back(self) -> Motions:
@@ -204,7 +207,9 @@ class Graph:
 
     @classmethod
     def of(cls, parts: Sequence[Part], unit: float, rows: Mapping[Key, Mapping[str, Any]]) -> Graph:
-        edges = {(i, j): Edge.of(parts[i], parts[j], unit, row) for (i, j), row in rows.items()}
+        pieces = sum(len(part.places) for part in parts)
+        most = 1 if pieces == 2 else None  # there is nothing that others could agree with
+        edges = {(i, j): Edge.of(parts[i], parts[j], unit, row, most) for (i, j), row in rows.items()}
         return cls(parts, edges, [part.outline(unit, OUTLINE) for part in parts])
 
     def poses(self, first: int, second: int) -> Motions:

@@ -176,7 +176,7 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
                 rows = workshop.compare(parts, [pair for pair in pairs if pair not in full], False)
                 graph = Graph.of(parts, unit, rows | workshop.compare(parts, full, True))
                 found = [synchronised(graph, group) for group in find_groups(graph, least)]
-                told.add(graph, found)
+                told.add(graph, found, least)
                 parts = merge(parts, found, unit)
     finally:
         workshop.close()
@@ -293,14 +293,14 @@ class Told:
         self.joints: dict[Key, tuple[float, float, str]] = {}
         self.rows: dict[Key, Mapping[str, Any]] = {}
 
-    def add(self, graph: Graph, groups: Sequence[Group]) -> None:
-        """Note the groups of one look."""
+    def add(self, graph: Graph, groups: Sequence[Group], least: float) -> None:
+        """Note the groups of one look, whose parts join with a chance of at least ``least``."""
         for (i, j), edge in graph.edges.items():
             if len(graph.parts[i].places) == len(graph.parts[j].places) == 1:
                 (a,), (b,) = graph.parts[i].places, graph.parts[j].places
                 self.rows[a, b] = edge.row
         for group in groups:
-            sure = {k: certainty(graph, group, k) for k in group.places if k != group.root}
+            sure = {k: max(certainty(graph, group, k), least) for k in group.places if k != group.root}
             for k, chance in sure.items():
                 for number in graph.parts[k].places:
                     self.confidence[number] = chance * (self.confidence[number] or 1.0)
@@ -375,7 +375,7 @@ class Told:
             return np.eye(4), 0.0
         group = Group({base: np.eye(4), k: found[0][0]})
         pose = frame_of(graph.parts[base], graph.parts[k], unit).outside(found[0][0])
-        return pose, certainty(graph, group, k)
+        return pose, min(certainty(graph, group, k), LOOKS[-1][1])  # it did not join at that
 
     def _joints(self, poses: Motions) -> Iterator[Joint]:
         for (a, b), (chance, alone, method) in self.joints.items():
