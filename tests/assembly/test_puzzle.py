@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from scipy.spatial import cKDTree
 
 import bitr
 from bitr.assembly.graph import Graph, Part, find_groups, synchronised
-from bitr.assembly.puzzle import Puzzle, Workshop, choose_pairs, merge, solve_puzzle
+from bitr.assembly.puzzle import Puzzle, Workshop, choose_pairs, merge, solve_puzzle, thinned
 from bitr.data import bumpy_shape
 from bitr.data.generated.dataset import cut_by_planes
 from bitr.data.poses import inverse, random_pose
@@ -40,8 +41,12 @@ class Known:
         self.motions, self.chances, self.factor, self.looks = motions, chances, factor, []
 
     def compare(self, parts, pairs, is_full):
-        self.looks.append((len(parts), is_full))
+        if pairs:
+            self.looks.append((len(parts), is_full))
         return {(i, j): self._row(parts[i], parts[j]) for i, j in pairs}
+
+    def close(self):
+        """Nothing was started."""
 
     def _row(self, first, second):
         if len(first.places) + len(second.places) > 2:
@@ -185,6 +190,26 @@ def test_merged_parts_hold_the_pieces_in_place(pieces):
     assert_allclose(back[np.lexsort(back.T)], together[np.lexsort(together.T)], atol=1e-8)
 
 
+def test_large_pieces_are_thinned_to_one_density_and_small_ones_stay():
+    pieces = [*shell(2, points=9000), *shell(2, seed=1, points=400)]
+    motions = [random_pose(np.random.default_rng(k), 2.0) for k in range(4)]
+    parts, again = (
+        thinned([Part.of(piece, {k: np.eye(4)}) for k, piece in enumerate(each)])
+        for each in (pieces, placed(pieces, motions, 3.0))
+    )
+    counts = [len(part.geometry.points) for part in parts]
+    assert counts[2:] == [len(piece.points) for piece in pieces[2:]]
+    assert max(counts[:2]) < 4000
+    spacing = [np.median(cKDTree(p.sample.points).query(p.sample.points, 2)[0][:, 1]) for p in parts[:2]]
+    assert max(spacing) < 1.2 * min(spacing)
+    for part, other, motion in zip(parts, again, motions, strict=True):
+        assert_allclose(
+            other.geometry.points, Geometry(3 * part.geometry.points).moved(motion).points, atol=1e-8
+        )
+    few = [Part.of(piece, {k: np.eye(4)}) for k, piece in enumerate(pieces[2:])]
+    assert thinned(few) == few
+
+
 @pytest.mark.slow
 def test_of_many_pieces_each_is_compared_with_its_likeliest_partners(monkeypatch):
     monkeypatch.setattr("bitr.assembly.puzzle.ALL_PAIRS", 4)
@@ -253,6 +278,23 @@ def test_a_run_that_was_stopped_goes_on_where_it_stopped(tmp_path):
     again = solve_puzzle(pieces, Workshop(whole, weights, 60))
     assert_allclose(found.poses, again.poses, atol=1e-12)
     assert found.confidence == again.confidence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [{"workers": 2}, {"ray": True}])
+def test_other_processes_give_the_answer_of_this_one(tmp_path, monkeypatch, how):
+    if "ray" in how:
+        pytest.importorskip("ray")
+    monkeypatch.setattr("bitr.assembly.puzzle.WORTH_A_START", 2)
+    weights, pieces = str(model_file(tmp_path)), [bitr.io.read(name) for name in small_pieces(tmp_path)]
+    answers = []
+    for name, given in (("here", {}), ("there", how)):
+        (tmp_path / name).mkdir()
+        answers.append(solve_puzzle(pieces, Workshop(tmp_path / name, weights, 60, **given)))
+    here, there = answers
+    assert (there.groups, there.left_over) == (here.groups, here.left_over)
+    assert_allclose(there.poses, here.poses, atol=1e-9)
+    assert_allclose(there.confidence, here.confidence, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """Broken bottles: Breaking Bad's formats from small files, splits and surfaces on real ones."""
 
+import json
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from bitr.data import dataset
-from bitr.data.fragments import CLASSES, fractures, merge
+from bitr.data.fragments import CLASSES, bottle_puzzle, bottle_puzzles, fractures, merge
 from bitr.data.storage import SPLITS, frozen_splits, split_by_hash, split_of
 from bitr.errors import InputError
 from bitr.io import Geometry, write
@@ -155,6 +156,31 @@ def test_an_index_without_its_meshes_is_named(tmp_path):
     (tmp_path / "breaking_bad/winebottle_index.json").write_text("[]")
     with pytest.raises(InputError, match=r"winebottle_meshes\.npz: no such file"):
         dataset("winebottle", root=tmp_path)
+
+
+def test_a_bottle_in_many_pieces_is_a_puzzle_without_its_chips(tmp_path):
+    (tmp_path / "breaking_bad").mkdir()
+    pieces = [box((0.3, 0.3, 0.2), (0, 0, 0.2 * k)) for k in range(4)]
+    arrays = {f"shape/mode_0/{k}/v": piece.points for k, piece in enumerate(pieces)}
+    arrays |= {f"shape/mode_0/{k}/f": piece.faces for k, piece in enumerate(pieces)}
+    np.savez(tmp_path / "breaking_bad/winebottle_meshes.npz", **arrays)
+    entry = {
+        "shape": "shape",
+        "fracture": "mode_0",
+        "pieces": 4,
+        "kept_pieces": [0, 1, 3],
+        "bipartitions": [],
+    }
+    two = entry | {"kept_pieces": [0, 1]}
+    (tmp_path / "breaking_bad/winebottle_index.json").write_text(json.dumps([two, entry]))
+    split = split_of("winebottle", "shape")
+    assert [f.id for f in bottle_puzzles(tmp_path, split)] == ["winebottle/shape/mode_0"]
+    case = bottle_puzzle(tmp_path, split, 0)
+    heights = [p.moved(g).points[:, 2] for p, g in zip(case.pieces, case.whole_from_piece, strict=True)]
+    assert [round(float(z.min()), 1) for z in heights] == [0.0, 0.2, 0.6]
+    assert np.array_equal(bottle_puzzle(tmp_path, split, 0).pieces[0].points, case.pieces[0].points)
+    with pytest.raises(InputError, match="none of the split"):
+        bottle_puzzles(tmp_path, next(s for s in SPLITS if s != split))
 
 
 def test_wine_bottles_give_165_pairs_on_10_shapes(real_data):

@@ -370,40 +370,44 @@ def _check_settings(table: Path, settings: Mapping[str, Any]) -> None:
         )
 
 
-def solve_on_cores(
-    model: str, settings: Settings, workers: int, joints: tuple[str, ...] | None = None
-) -> Solver:
-    """Make a solver with processes of this machine, each with its own model and one thread.
+class Cores:
+    """Processes of this machine, each with its own model and one thread; they stay until they are closed."""
 
-    ``joints`` limits the kinds of joint that are tried; None: those that the weights are for.
-    """
-
-    def solve(pairs: Sequence[Pair]) -> Iterator[Row]:
+    def __init__(self, model: str, workers: int) -> None:
         spawn = multiprocessing.get_context("spawn")
-        given = (model, model, settings, joints)
-        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_start, initargs=given)
-        try:
-            for done in as_completed([pool.submit(_solve_in_process, pair) for pair in pairs]):
-                yield done.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        self._pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_start, initargs=(model,))
 
-    return solve
+    def solver(self, settings: Settings, joints: tuple[str, ...]) -> Solver:
+        """Make a solver that tries these kinds of joint."""
+
+        def solve(pairs: Sequence[Pair]) -> Iterator[Row]:
+            jobs = [self._pool.submit(_solve_in_process, pair, settings, joints) for pair in pairs]
+            try:
+                for done in as_completed(jobs):
+                    yield done.result()
+            finally:
+                for job in jobs:
+                    job.cancel()
+
+        return solve
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
 
 
-_worker: Worker | None = None
-"""The worker of this process, where it is one of ``solve_on_cores``."""
+_network: Network | None = None
+"""The model of this process, where it is one of ``Cores``."""
 
 
-def _start(path: str, name: str, settings: Settings, joints: tuple[str, ...] | None) -> None:
-    global _worker
+def _start(model: str) -> None:
+    global _network
     torch.set_num_threads(1)
-    _worker = Worker(path, name, settings, joints)
+    _network = Network.of(model)
 
 
-def _solve_in_process(pair: Pair) -> Row:
-    assert _worker is not None  # _start
-    return solve_pair(pair, _worker.network, _worker.settings)
+def _solve_in_process(pair: Pair, settings: Settings, joints: tuple[str, ...]) -> Row:
+    assert _network is not None  # _start
+    return solve_pair(pair, replace(_network, joints=joints), settings)
 
 
 def solve_on_ray(
@@ -412,21 +416,16 @@ def solve_on_ray(
     """Make a solver on the cluster at RAY_ADDRESS or, without one, on this machine.
 
     Each worker loads the model once. Clouds, and weights given by a path, must be on all machines of the
-    cluster under the same absolute path. ``joints`` is that of ``solve_on_cores``.
+    cluster under the same absolute path. ``joints`` limits the kinds of joint that are tried; None: those
+    that the weights are for.
     """
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    try:
-        ray: Any = import_module("ray")
-        import_module("ray.data")
-    except ImportError as error:
-        raise InputError('--ray needs Ray: pip install -e ".[ray]" in the clone') from error
+    ray = _import_ray()
     if workers is not None and workers < 1:
         raise InputError(f"workers = {workers}: expected at least 1")
     path = str(Path(model).absolute()) if Path(model).exists() else model
 
     def solve(pairs: Sequence[Pair]) -> Iterator[Row]:
-        with _cluster(ray, workers):
+        with ray_cluster(workers):
             most = workers if workers is not None else int(ray.cluster_resources().get("CPU", 1))
             items = [{"pair": json.dumps(asdict(pair))} for pair in pairs]
             blocks = min(len(items), max(BLOCKS, len(items) // PER_BLOCK))
@@ -457,9 +456,21 @@ class Worker:
         return {"row": json.dumps(row)}
 
 
+def _import_ray() -> Any:
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        ray: Any = import_module("ray")
+        import_module("ray.data")
+    except ImportError as error:
+        raise InputError('--ray needs Ray: pip install -e ".[ray]" in the clone') from error
+    return ray
+
+
 @contextmanager
-def _cluster(ray: Any, workers: int | None) -> Iterator[None]:
+def ray_cluster(workers: int | None = None) -> Iterator[None]:
     """Connect to Ray, quietly; a connection that was there before stays."""
+    ray = _import_ray()
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False

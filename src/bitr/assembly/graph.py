@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from bitr.assembly.align import (
     NO_MOTION,
@@ -51,9 +51,12 @@ TURN, SHIFT = np.radians(10), 0.13
 """Standard deviations of a right hypothesis: angle, and shift over the size of the two parts."""
 AGREES = 0.05
 """Closeness from which on a hypothesis agrees with a pose; less counts as nothing."""
-AMONG = 0.4
-"""Chance that one of the other hypotheses is right where the best is wrong; one half of it goes by their
-weights, the other is the same for all."""
+BESIDE, POWER = 3.0, 0.8
+"""Chance of a hypothesis beside the best, by its confidence c: the first times c to the power of the second,
+as counted on puzzles of the validation split; the verifier was calibrated for the best alone."""
+MERGED = 1.5
+"""Log odds that a hypothesis gains where one of the parts was merged, as counted on puzzles of the validation
+split: a small piece meets little of a large part's border, which the verifier takes for doubtful."""
 SUREST = 0.98
 """Most that the best hypothesis counts."""
 STATES, LIKELY = 32, 6
@@ -145,21 +148,26 @@ class Edge:
     """The row of the pair, as in a batch."""
 
     @classmethod
-    def of(cls, first: Part, second: Part, unit: float, row: Mapping[str, Any]) -> Edge:
-        listed = row["hypotheses"] or []
+    def of(
+        cls, first: Part, second: Part, unit: float, row: Mapping[str, Any], most: int | None = None
+    ) -> Edge:
+        """With the best ``most`` hypotheses; None: all."""
+        listed = (row["hypotheses"] or [])[:most]
         size = root_mean_square(first.size, second.size) / unit
         if not listed or row["status"] == "degenerate":
             return cls(NO_MOTION, np.empty(0), (), size, row)
         poses = frame_of(first, second, unit).inside(np.array([each["transformation"] for each in listed]))
-        weight, best = np.array([each["weight"] for each in listed]), min(row["confidence"], SUREST)
-        chance = np.full(len(weight), best)
-        if len(weight) > 1:
-            chance[1:] = (1 - best) * AMONG * (weight[1:] / weight[1:].sum() + 1 / len(weight[1:])) / 2
+        chance = BESIDE * np.array([each["confidence"] for each in listed]) ** POWER
+        chance[0] = row["confidence"]
+        if len(first.places) + len(second.places) > 2:
+            chance = expit(logit(np.clip(chance, 1e-9, 1 - 1e-9)) + MERGED)
+        chance[0] = min(chance[0], SUREST)
+        chance[1:] *= min(1.0, (1 - chance[0]) / max(chance[1:].sum(), 1e-12))
         return cls(poses, chance, tuple(each["method"] for each in listed), size, row)
 
     def alone(self, h: int) -> float:
         """The chance of a hypothesis by this pair alone."""
-        return float(self.row["confidence"]) if h == 0 else float(self.chance[h])
+        return max(float(self.row["confidence"]) if h == 0 else 0.0, float(self.chance[h]))
 
     @cached_property
     def back(self) -> Motions:
@@ -177,12 +185,14 @@ class Edge:
     def support(self, poses: Motions) -> Numbers:
         r"""Log of how much likelier poses are after the hypotheses than before them.
 
-        :math:`\log(1 + M \sum_h w_h k(g, g_h) / (1 - w_1))` for M other ways: 0 where no hypothesis is near,
-        and for the best of a single pair the log odds of its chance and log M.
+        :math:`\log(1 + M p / (1 - p))` for M other ways, where :math:`p = \sum_h w_h k(g, g_h)` is the chance
+        of the hypotheses that are near: 0 where none is, and for the best of a single pair the log odds of
+        its chance and log M.
         """
         if not len(self.poses):
             return np.zeros(len(poses))
-        return np.log1p(OTHERS * self.closeness(poses) @ self.chance / (1 - self.chance[0]))
+        near = np.minimum(self.closeness(poses) @ self.chance, SUREST)
+        return np.log1p(OTHERS * near / (1 - near))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +207,9 @@ class Graph:
 
     @classmethod
     def of(cls, parts: Sequence[Part], unit: float, rows: Mapping[Key, Mapping[str, Any]]) -> Graph:
-        edges = {(i, j): Edge.of(parts[i], parts[j], unit, row) for (i, j), row in rows.items()}
+        pieces = sum(len(part.places) for part in parts)
+        most = 1 if pieces == 2 else None  # there is nothing that others could agree with
+        edges = {(i, j): Edge.of(parts[i], parts[j], unit, row, most) for (i, j), row in rows.items()}
         return cls(parts, edges, [part.outline(unit, OUTLINE) for part in parts])
 
     def poses(self, first: int, second: int) -> Motions:

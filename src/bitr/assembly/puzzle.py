@@ -8,6 +8,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,7 +21,7 @@ from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Matrix, Motions, Points, moved
 from bitr.assembly.assemble import UNLIKE, Settings
-from bitr.assembly.batch import Pair, Row, run_batch, solve_on_cores, solve_on_ray
+from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray
 from bitr.assembly.graph import (
     Graph,
     Group,
@@ -35,12 +36,14 @@ from bitr.assembly.graph import (
 )
 from bitr.assembly.match import correspond, match_motions
 from bitr.assembly.network import Network
-from bitr.assembly.sample import DENSE
+from bitr.assembly.overlay import overlaps
+from bitr.assembly.sample import DENSE, _area
 from bitr.assembly.seam import seam_motions
 from bitr.assembly.surface import Surface
 from bitr.data.poses import inverse
+from bitr.data.transforms import take
 from bitr.errors import InputError
-from bitr.io import Geometry, as_geometry, as_points, join, write
+from bitr.io import Geometry, as_geometry, as_points, farthest_points, join, write
 
 FEWEST, MOST = 2, 50
 """Number of pieces."""
@@ -51,9 +54,17 @@ QUICK = ("seam", "mate", "model")
 look leaves pieces over."""
 LOOKS = ((False, 0.9), (False, 0.7), (True, 0.9), (True, 0.5))
 """Looks one after the other, each until it finds nothing more: is it full, and least chance of a part."""
+COMMON = 5.0
+"""Places of few points that agree on a motion, times the overlap it leads to, from which on a common surface
+is sought: at least 9 where fragments of rooms share a third of their surface, below 5 for most pieces that
+share none."""
 ALL_PAIRS = 11
 """Most parts of which all pairs are compared; of more, each part with its ``PARTNERS`` best."""
 PARTNERS = 6
+WORTH_A_START = 4
+"""Pairs for which processes are started; fewer are compared in this one."""
+THIN, FEWEST_POINTS = 1200, 250
+"""Points of a piece on average that pairs are compared by, and the fewest of one."""
 LOOKED = 500
 """Points of a part by which partners are chosen."""
 AGREED = 8
@@ -150,23 +161,46 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
     start = time.perf_counter()
     if not FEWEST <= len(pieces) <= MOST:
         raise InputError(f"got {len(pieces)} pieces, expected {FEWEST} to {MOST}")
-    sized = sorted(
-        (Part.of(piece, {i: np.eye(4)}) for i, piece in enumerate(pieces)), key=lambda part: -part.size
-    )
+    whole = [Part.of(piece, {i: np.eye(4)}) for i, piece in enumerate(pieces)]
+    sized = sorted(thinned(whole) if len(pieces) > 2 else whole, key=lambda part: -part.size)
     unit = sized[0].size
     if not unit > 0:
         raise InputError(f"{pieces[0].name}: all points are at one place, expected a shape")
-    parts, told = sized, Told(sized)
-    for is_full, least in LOOKS if len(pieces) > 2 else LOOKS[-1:]:
-        found = None
-        while len(parts) > 1 and found != []:
-            pairs = choose_pairs(parts, unit, is_full)
-            graph = Graph.of(parts, unit, workshop.compare(parts, pairs, is_full))
-            found = [synchronised(graph, group) for group in find_groups(graph, least)]
-            told.add(graph, found)
-            parts = merge(parts, found, unit)
+    parts, told, shared = sized, Told(sized), Shared(unit)
+    try:
+        for is_full, least in LOOKS if len(pieces) > 2 else LOOKS[-1:]:
+            found = None
+            while len(parts) > 1 and found != []:
+                pairs = choose_pairs(parts, unit, is_full)
+                full = shared.among(parts, pairs) if is_full else []
+                rows = workshop.compare(parts, [pair for pair in pairs if pair not in full], False)
+                graph = Graph.of(parts, unit, rows | workshop.compare(parts, full, True))
+                found = [synchronised(graph, group) for group in find_groups(graph, least)]
+                told.add(graph, found, least)
+                parts = merge(parts, found, unit)
+    finally:
+        workshop.close()
     answer = told.answer(parts, graph, unit)
     return replace(answer, model=workshop.model, seconds=time.perf_counter() - start)
+
+
+def thinned(parts: Sequence[Part]) -> list[Part]:
+    """All parts at one density, with ``THIN`` points each on average; as they are where that is enough.
+
+    What is chosen here once is chosen for all pairs.
+    """
+    if sum(len(part.sample.points) for part in parts) <= THIN * len(parts):
+        return list(parts)
+    areas = np.array([_area(part.sample.points) for part in parts])
+    wanted = np.maximum(THIN * len(parts) * areas / areas.sum(), FEWEST_POINTS)
+    return [_thin(part, int(np.rint(count))) for part, count in zip(parts, wanted, strict=True)]
+
+
+def _thin(part: Part, count: int) -> Part:
+    cloud = part.sample
+    if len(cloud.points) > count:
+        cloud = take(cloud, np.sort(farthest_points(cloud.points, count)))
+    return Part(replace(cloud, name=part.geometry.name, warnings=part.geometry.warnings), part.places, cloud)
 
 
 # merging
@@ -212,6 +246,29 @@ def choose_pairs(parts: Sequence[Part], unit: float, is_full: bool) -> list[Key]
     return [(i, j) for i, j in every if (i, j) in chosen or (j, i) in chosen]
 
 
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """How much surface two parts may have in common, by few points; what was looked at is kept."""
+
+    unit: float
+    known: dict[tuple[Part, Part], float] = field(default_factory=dict)
+
+    def among(self, parts: Sequence[Part], pairs: Sequence[Key]) -> list[Key]:
+        """Pairs whose common surface is worth a search; the last pair always is."""
+        if len(parts) == 2:
+            return list(pairs)
+        return [(i, j) for i, j in pairs if self._of(parts[i], parts[j]) >= COMMON]
+
+    def _of(self, first: Part, second: Part) -> float:
+        if (first, second) not in self.known:
+            x, y = (part.outline(self.unit, LOOKED)[0] for part in (first, second))
+            found = correspond(x, y)
+            motions = match_motions(found, AGREED)
+            shares = np.array([overlaps(x, y, motion).larger for motion in motions])
+            self.known[first, second] = float((found.support(motions) * shares).max(initial=0.0))
+        return self.known[first, second]
+
+
 def _likeness(x: Surface, y: Surface, is_full: bool) -> tuple[float, float]:
     """Share of the borders that meets at best, and number of places that agree on a motion."""
     meeting = seam_motions(x, y, 1)[1]
@@ -236,14 +293,14 @@ class Told:
         self.joints: dict[Key, tuple[float, float, str]] = {}
         self.rows: dict[Key, Mapping[str, Any]] = {}
 
-    def add(self, graph: Graph, groups: Sequence[Group]) -> None:
-        """Note the groups of one look."""
+    def add(self, graph: Graph, groups: Sequence[Group], least: float) -> None:
+        """Note the groups of one look, whose parts join with a chance of at least ``least``."""
         for (i, j), edge in graph.edges.items():
             if len(graph.parts[i].places) == len(graph.parts[j].places) == 1:
                 (a,), (b,) = graph.parts[i].places, graph.parts[j].places
                 self.rows[a, b] = edge.row
         for group in groups:
-            sure = {k: certainty(graph, group, k) for k in group.places if k != group.root}
+            sure = {k: max(certainty(graph, group, k), least) for k in group.places if k != group.root}
             for k, chance in sure.items():
                 for number in graph.parts[k].places:
                     self.confidence[number] = chance * (self.confidence[number] or 1.0)
@@ -318,7 +375,7 @@ class Told:
             return np.eye(4), 0.0
         group = Group({base: np.eye(4), k: found[0][0]})
         pose = frame_of(graph.parts[base], graph.parts[k], unit).outside(found[0][0])
-        return pose, certainty(graph, group, k)
+        return pose, min(certainty(graph, group, k), LOOKS[-1][1])  # it did not join at that
 
     def _joints(self, poses: Motions) -> Iterator[Joint]:
         for (a, b), (chance, alone, method) in self.joints.items():
@@ -363,6 +420,8 @@ class Workshop:
     ray: bool = False
     on_row: Callable[[int, int], None] = lambda done, total: None
     known: dict[tuple[str, str, bool], Row] = field(default_factory=dict)
+    started: ExitStack = field(default_factory=ExitStack)
+    """Processes and connections that were started to compare pairs."""
 
     @cached_property
     def network(self) -> Network:
@@ -378,16 +437,31 @@ class Workshop:
             table = self.folder / f"pairs-{name}.jsonl"
             joints = self.network.joints if is_full else tuple(j for j in QUICK if j in self.network.joints)
             settings = Settings("auto", HYPOTHESES, points=self.points, seed=self.seed)
-            network, solver = replace(self.network, joints=joints), None
-            if self.ray:
-                solver = solve_on_ray(self.model, settings, joints=joints)
-            elif min(self.workers, len(jobs) // 2) > 1:
-                solver = solve_on_cores(self.model, settings, min(self.workers, len(jobs) // 2), joints)
+            network, solver = replace(self.network, joints=joints), self._solver(settings, joints, len(jobs))
             run_batch(jobs, network, settings, table, solver=solver, on_row=self.on_row)
             rows = {row["id"]: row for row in map(json.loads, table.read_text("ascii").splitlines())}
             for i, j in todo:
                 self.known[files[i], files[j], is_full] = rows[f"{i}-{j}"]
         return {(i, j): self.known[files[i], files[j], is_full] for i, j in pairs}
+
+    def _solver(self, settings: Settings, joints: tuple[str, ...], count: int) -> Solver | None:
+        """A cluster or processes of this machine, which stay for the next look; None: this process."""
+        if self.ray:
+            self.started.enter_context(ray_cluster())  # the first one connects, and the last one ends it
+            return solve_on_ray(self.model, settings, joints=joints)
+        fewest = 2 if "_cores" in self.__dict__ else WORTH_A_START
+        return self._cores.solver(settings, joints) if self.workers > 1 and count >= fewest else None
+
+    @cached_property
+    def _cores(self) -> Cores:
+        cores = Cores(self.model, self.workers)
+        self.started.callback(cores.close)
+        return cores
+
+    def close(self) -> None:
+        """End processes and connections; the next look starts them again."""
+        self.started.close()
+        self.__dict__.pop("_cores", None)
 
     def _store(self, geometry: Geometry) -> str:
         """The file of a geometry, named by its content."""

@@ -98,7 +98,7 @@ def _solve_puzzle(model: str, seed: int) -> Exhibit:
     import numpy as np
 
     from bitr.assembly.puzzle import Workshop, solve_puzzle
-    from bitr.data.pair import PuzzleCase
+    from bitr.data.poses import PuzzleCase
     from bitr.evaluation.metrics import assembled_radius
     from bitr.evaluation.puzzles import score_puzzle
     from bitr.io import read

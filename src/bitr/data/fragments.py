@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from bitr.data.poses import AssemblyPair, Pairs, read_text
+from bitr.data.poses import AssemblyPair, Pairs, PuzzleCase, inverse, random_pose, read_text, seeded_generator
 from bitr.data.registry import DatasetInfo
 from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_by_hash, split_of
 from bitr.data.transforms import (
@@ -59,11 +60,12 @@ POINTS, FEWEST_POINTS = 5000, 256
 
 @dataclass(frozen=True)
 class Fracture:
-    """A shape in two fragments; its id says "native" if it broke in two, "merged" if pieces were joined."""
+    """A broken shape; the id of one in two fragments says "native" if it broke in two, "merged" if pieces
+    were joined."""
 
     id: str
     shape: str
-    load: Callable[[], list[Geometry]]
+    load: Callable[[], tuple[Geometry, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +107,17 @@ def _surfaces(fracture: Fracture) -> Arrays:
 
 def fractures(name: str, root: Path | None) -> list[Fracture]:
     """List the two-fragment pairs of a class: those of the npz file, or else of Breaking Bad's folders."""
-    index = f"breaking_bad/{name}_index.json", f"breaking_bad_more/breaking_bad_{name}_index.json"
-    packed = find_below(root, *index)
-    if packed:
-        return _packed_fractures(packed[0])
-    category = CLASSES[name]
     found = []
+    for meshes, entry in _packed(root, name):
+        where = f"{entry['shape']}/{entry['fracture']}"
+        kind = "native" if entry["pieces"] == 2 else "merged"
+        for sides in entry["bipartitions"]:
+            label = "+".join(".".join(map(str, sides[side])) for side in "ab")
+            load = partial(_load_packed, meshes, where, sides["a"], sides["b"])
+            found.append(Fracture(f"{where}/{kind}/{label}", entry["shape"], load))
+    if found:
+        return found
+    category = CLASSES[name]
     for folder in find_below(root, f"breaking_bad/{category}/*/*", f"breaking_bad/*/{category}/*/*"):
         pieces, shape = _pieces_in(folder), folder.parent.name
         if len(pieces) == 2:
@@ -118,22 +125,46 @@ def fractures(name: str, root: Path | None) -> list[Fracture]:
     return found
 
 
-def _packed_fractures(index: Path) -> list[Fracture]:
-    """The fractures of ``NAME_meshes.npz``, in the bipartitions that ``NAME_index.json`` lists."""
-    meshes = index.with_name(index.name.replace("_index.json", "_meshes.npz"))
-    require(meshes.is_file(), f"{meshes}: no such file, expected the meshes that {index.name} lists")
+def _packed(root: Path | None, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The entries of ``NAME_index.json``, each with the file of its meshes; none where there is no index."""
+    index = f"breaking_bad/{name}_index.json", f"breaking_bad_more/breaking_bad_{name}_index.json"
+    for found in find_below(root, *index)[:1]:
+        meshes = found.with_name(found.name.replace("_index.json", "_meshes.npz"))
+        require(meshes.is_file(), f"{meshes}: no such file, expected the meshes that {found.name} lists")
+        for entry in json.loads(found.read_text(encoding="utf-8")):
+            yield meshes, entry
+
+
+def bottle_puzzles(root: Path | None, split: str) -> list[Fracture]:
+    """The bottles of Breaking Bad in more than two pieces, without chips below 0.3% of the area."""
     found = []
-    for entry in json.loads(index.read_text(encoding="utf-8")):
-        where = f"{entry['shape']}/{entry['fracture']}"
-        kind = "native" if entry["pieces"] == 2 else "merged"
-        for sides in entry["bipartitions"]:
-            label = "+".join(".".join(map(str, sides[side])) for side in "ab")
-            load = partial(_load_packed, meshes, where, sides)
-            found.append(Fracture(f"{where}/{kind}/{label}", entry["shape"], load))
+    for name in BOTTLES:
+        for meshes, entry in _packed(root, name):
+            numbers = tuple((int(number),) for number in entry["kept_pieces"])
+            if len(numbers) > 2 and split_of(name, entry["shape"]) == split:
+                where = f"{entry['shape']}/{entry['fracture']}"
+                load = partial(_load_packed, meshes, where, *numbers)
+                found.append(Fracture(f"{name}/{where}", entry["shape"], load))
+    require(found, f"bottles in many pieces: none of the split {split!r} below {root}")
     return found
 
 
-def _load_packed(path: Path, where: str, sides: dict[str, list[int]]) -> list[Geometry]:
+def bottle_puzzle(root: Path | None, split: str, i: int, seed: int = 0) -> PuzzleCase:
+    """Bottle i in its pieces, each moved at random: 5,000 points with normals, shared by area."""
+    fracture = bottle_puzzles(root, split)[i]
+    rng = seeded_generator("bottles:many", split, seed, i)
+    clouds = _share_points(fracture.load(), rng)
+    motions = [random_pose(rng, 1.0) for _ in clouds]
+    pieces = [
+        replace(cloud.moved(motion), name=f"piece-{k}")
+        for k, (cloud, motion) in enumerate(zip(clouds, motions, strict=True))
+    ]
+    places = np.stack([inverse(motion) for motion in motions])
+    return PuzzleCase(tuple(pieces), places, (0,) * len(pieces), fracture.id)
+
+
+def _load_packed(path: Path, where: str, *sides: Sequence[int]) -> tuple[Geometry, ...]:
+    """The surfaces of fragments, each of one piece or of several."""
     with open_npz(path) as arrays:
 
         def piece(number: int) -> Geometry:
@@ -142,11 +173,11 @@ def _load_packed(path: Path, where: str, sides: dict[str, list[int]]) -> list[Ge
             vertices, faces = arrays[f"{key}/v"], arrays[f"{key}/f"]
             return Geometry(vertices.astype(np.float64), faces=faces.astype(np.int64), name=key)
 
-        return [merge([piece(number) for number in sides[side]], where) for side in "ab"]
+        return tuple(merge([piece(number) for number in side], where) for side in sides)
 
 
-def _load_files(files: list[Path]) -> list[Geometry]:
-    return [merge([read(file)], str(file)) for file in files]
+def _load_files(files: Sequence[Path]) -> tuple[Geometry, ...]:
+    return tuple(merge([read(file)], str(file)) for file in files)
 
 
 def _pieces_in(folder: Path) -> list[Path]:
@@ -209,10 +240,13 @@ def listed_fractures(path: Path, subset: str) -> list[Fracture]:
 
 def _sample_listed(fractures: Sequence[Fracture], i: int, rng: np.random.Generator) -> AssemblyPair:
     """5,000 points of both pieces together, shared by area, with normals."""
-    sides = fractures[i].load()
-    counts = share_by_area([area_of(side) for side in sides], POINTS, FEWEST_POINTS)
-    source, reference = (sample_by_area(side, n, rng) for side, n in zip(sides, counts, strict=True))
+    source, reference = _share_points(fractures[i].load(), rng)
     return move_randomly(assembled(source, reference, fractures[i].id), rng)
+
+
+def _share_points(sides: Sequence[Geometry], rng: np.random.Generator) -> list[Geometry]:
+    counts = share_by_area([area_of(side) for side in sides], POINTS, FEWEST_POINTS)
+    return [sample_by_area(side, n, rng) for side, n in zip(sides, counts, strict=True)]
 
 
 def _open_list(subset: str, split: str, root: Path | None, seed: int) -> Pairs:

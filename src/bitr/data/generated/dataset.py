@@ -345,7 +345,7 @@ class ManyConfig:
             self,
             kind=self.kind is None or self.kind in PUZZLES,
             pieces=2 <= low <= high <= 10,
-            foreign=self.foreign is None or 0 <= self.foreign <= 2,
+            foreign=self.foreign is None or 0 <= self.foreign <= low,
             missing=self.missing is None or 0 <= self.missing <= low - 2,
             points=self.points >= 50,
             noise=self.noise >= 0,
