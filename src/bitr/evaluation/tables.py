@@ -32,6 +32,7 @@ COMMANDS = {
     "paper": "bitr reproduce toy, airplane, inter-class, indoor, outdoor, fragments, manipulation",
     "unseen": "bitr reproduce unseen",
     "engine": "bitr reproduce engine",
+    "puzzles": "python -m benchmarks.puzzles all --work FOLDER",
 }
 """The command of each table; the rows of the paper's experiments and of the engine have their own, too."""
 HEADS = {
@@ -41,14 +42,19 @@ HEADS = {
     "engine": ("pairs", "command", "pairs", "mean", "median", "right", "within 5°"),
 }
 ENGINE = {
-    "shapes:cut": ("generated cuts", 60),
-    "openshapes:cut": ("open shapes, cut", 60),
-    "shapes:crop": ("generated crops", 50),
-    "shapes:noisy": ("generated crops, 1% noise", 40),
+    "shapes:cut": ("generated cuts", 100),
+    "openshapes:cut": ("open shapes, cut", 100),
+    "shapes:meshes": ("classic meshes, cut and cropped", None),
+    "shapes:crop": ("generated crops", 80),
+    "shapes:noisy": ("generated crops, 1% noise", 50),
+    "openshapes:scan": ("open shapes, scanned from two sides", 50),
     "indoor": ("rooms, RedKitchen", None),
+    "indoor:low": ("rooms, RedKitchen, overlap 10 to 30%", 40),
     "winebottle": ("wine bottles†, two fragments", None),
     "shapes:fracture": ("generated fractures", 60),
     "openshapes:fracture": ("open-shape fractures", 60),
+    "shapes:vessel": ("generated vessels, broken", 40),
+    "shapes:eroded": ("solids and vessels, worn breaks, 0.5% noise", 40),
 }
 """Data sets of the table of the default command: label, and number of pairs; None for all."""
 SPEED = (
