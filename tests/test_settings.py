@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bitr.errors import InputError
@@ -71,6 +71,7 @@ def read(tmp_path, text, cls=Outer, changes=()):
     return from_file(cls, path, changes)
 
 
+@settings(deadline=None)
 @given(CONFIGS)
 def test_every_training_config_comes_back_from_toml_and_from_a_mapping(tmp_path_factory, config):
     path = tmp_path_factory.mktemp("toml") / "a.toml"
@@ -79,6 +80,7 @@ def test_every_training_config_comes_back_from_toml_and_from_a_mapping(tmp_path_
     assert from_mapping(TrainConfig, to_mapping(config), "a mapping") == config
 
 
+@settings(deadline=None)
 @given(st.builds(Inner, st.floats(allow_nan=False), st.tuples(st.integers(), st.integers()), st.tuples(TEXT)))
 @example(Inner(many=('\x00\x1f\x7f\\"\n',)))
 def test_any_number_and_text_comes_back(tmp_path_factory, inner):
