@@ -155,7 +155,7 @@ class SO2Layer(torch.nn.Module):
         super().__init__()
         self.layer, (channels,) = layer, set(layer.rep_out.values())
         self.channels, self.sides = channels, sides
-        degree = layer.rep_out.max_degree
+        degree = max(max(own) for own in layer.rep_out)
         self.bases = [Basis(degree), Basis(degree if sides == 2 else 0)]
         self.places = [self._places(kernel) for kernel in (layer.keys, layer.values)]
 

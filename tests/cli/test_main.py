@@ -74,7 +74,7 @@ def test_anything_unexpected_is_one_line_and_status_1(monkeypatch, capsys, tmp_p
     def fail(*_, **__):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr("bitr.cli.answer.assemble_pair", fail)
+    monkeypatch.setattr("bitr.assembly.assemble.assemble_geometries", fail)
     assert main(["demo", "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "bitr: unexpected RuntimeError: first line\n"
 
@@ -100,7 +100,7 @@ def test_ctrl_c_is_quiet_and_status_130(monkeypatch, capsys, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bitr.cli.answer.assemble_pair", interrupted)
+    monkeypatch.setattr("bitr.assembly.assemble.assemble_geometries", interrupted)
     assert main(["demo", "-o", str(tmp_path)]) == 130
     assert capsys.readouterr() == ("", "")
 

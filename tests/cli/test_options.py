@@ -101,6 +101,6 @@ def test_names_and_choices_are_those_that_the_commands_know():
     assert "|".join(SPLITS) == options.SPLITS
     assert "|".join(REFINEMENTS) == evaluate.REFINEMENTS
     assert options.list_data() == [info.name for info in datasets()]
-    assert options.list_experiments() == [*EXPERIMENTS, "all"]
+    assert options.list_experiments() == [*EXPERIMENTS, "laws", "speed", "engine", "all"]
     assert all(find(name).stem == name for name in options.list_models())
     assert all(config_file(name).stem == name for name in options.list_configs())

@@ -80,7 +80,7 @@ class Settings:
     """Axis of the files, ``x``, ``y`` or ``z``, about which alone the answer turns; None: any."""
     translation_only: bool = False
     """The answer does not turn."""
-    scale: float | str | None = None
+    scale: float | int | str | None = None
     """Lengths of the reference over those of the source, or ``auto``; None: both are in one unit."""
 
     def __post_init__(self) -> None:
@@ -216,7 +216,7 @@ def assemble(
     seed: int = 0,
     fix: str | None = None,
     translation_only: bool = False,
-    scale: float | str | None = None,
+    scale: float | int | str | None = None,
 ) -> Assembly:
     """The motion that takes the source onto the reference, whatever the pieces are.
 
