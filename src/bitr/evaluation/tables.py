@@ -53,8 +53,6 @@ ENGINE = {
     "winebottle": ("wine bottles†, two fragments", None),
     "shapes:fracture": ("generated fractures", 60),
     "openshapes:fracture": ("open-shape fractures", 60),
-    "shapes:vessel": ("generated vessels, broken", 40),
-    "shapes:eroded": ("solids and vessels, worn breaks, 0.5% noise", 40),
 }
 """Data sets of the table of the default command: label, and number of pairs; None for all."""
 SPEED = (
