@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from bitr.assembly.network import Network
 from bitr.assembly.orbit import with_symmetry
-from bitr.data import dataset
+from bitr.data import AssemblyPair, dataset
+from bitr.data.openshapes import DrawPairs
+from bitr.data.poses import Pairs
 from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
 from bitr.files import whole_file
 
@@ -54,11 +57,23 @@ PAIRS = {
 """Most pairs of each data set and split."""
 
 
+def _pairs(name: str, split: str) -> Pairs:
+    """The pairs of a split, which know their symmetries where they are of open shapes."""
+    pairs = dataset(name, split)
+    if isinstance(pairs.make, DrawPairs):
+        return replace(pairs, make=replace(pairs.make, with_symmetry=True))
+    return pairs
+
+
+def _with_symmetry(pair: AssemblyPair) -> AssemblyPair:
+    return pair if pair.symmetry is not None else with_symmetry(pair)
+
+
 def kept_rows(folder: Path, network: Network, name: str, split: str, number: int) -> Rows:
     """The candidates of one pair, from the folder where they are there already."""
     path = folder / f"{name.replace(':', '-')}-{split}-{number}.npz"
     if not path.is_file():
-        (rows,) = collect(network, [dataset(name, split)[number : number + 1]], label=with_symmetry)
+        (rows,) = collect(network, [_pairs(name, split)[number : number + 1]], label=_with_symmetry)
         with whole_file(path, force=True) as temporary, open(temporary, "wb") as file:
             np.savez(
                 file,

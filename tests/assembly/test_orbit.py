@@ -207,3 +207,33 @@ def test_symmetries_move_with_the_pieces():
     other = with_symmetry(move(pair, *motions))
     for degrees in (30.0, 150.0):
         assert is_right(other, turn_about_reference(one, degrees))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_crops_of_a_vase_may_lie_anywhere_around_it(seed):
+    """Neither crop is symmetric, and nothing tells where on the round whole they come from."""
+    rng = np.random.default_rng(seed)
+    points = turned(*BOTTLE, 4000, rng)
+    source, reference = points[points[:, 0] < 0.3], points[points[:, 1] + 0.2 * points[:, 2] < 0.3]
+    in_place = assembled(Geometry(source), Geometry(reference), "crops")
+    assert with_symmetry(in_place).axis is None
+    pair = with_symmetry(in_place, Geometry(points))
+    assert pair.axis is not None
+    axis = np.array([[0, 0, 0.0], [0, 0, 1.0]])
+    for degrees in (50.0, 170.0):
+        assert is_right(pair, turn_about(axis, np.radians(degrees)))
+        assert not is_right(pair, turn_about(axis[:, ::-1], np.radians(degrees)))
+    moved = move_randomly(pair, rng)
+    about = move_points(fitted(source, moved.source.points), axis)
+    assert is_right(moved, moved.ref_from_src @ turn_about(about, 1.2))
+
+
+def test_crops_of_a_square_bar_may_be_turned_by_quarters():
+    points = on_hull(prism(4) * [0.5, 0.5, 1.0], 4000, np.random.default_rng(0))
+    sides = points[points[:, 0] < 0.1], points[points[:, 1] + points[:, 2] < 0.4]
+    in_place = assembled(*map(Geometry, sides), "crops")
+    pair, alone = with_symmetry(in_place, Geometry(points)), with_symmetry(in_place)
+    quarter = turn_about(np.array([[0, 0, 0.0], [0, 0, 1.0]]), np.pi / 2)
+    assert is_right(pair, quarter)
+    assert not is_right(alone, quarter)
+    assert not is_right(pair, turn_about(np.array([[0, 0, 0.0], [0, 0, 1.0]]), np.pi / 4))

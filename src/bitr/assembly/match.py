@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
 
-from bitr.assembly.align import NO_MOTION, Motions, Points, arun, distinct, dot, motions_between, moved
+from bitr.assembly.align import NO_MOTION, Motions, Points, distinct, dot, motions_between, moved
 from bitr.assembly.surface import Surface, common_spacing, fit_quadrics, unit_rows
+from bitr.groups import nearest_rotation
 
 REACHES = (8.0, 12.0)
 """Spacings around a point that its descriptor covers: the nearer part is left where the overlap is small, the
@@ -104,27 +105,31 @@ def match_motions(found: Correspondences, most: int) -> Motions:
     np.fill_diagonal(links, links.max(1))  # a seed and two others are three places: fewer fix no rotation
     taken = np.argsort(-links[seeds], axis=1, kind="stable")[:, :TOGETHER]
     weights = np.take_along_axis(links[seeds], taken, axis=1).astype(np.float64)
-    rows, weights = taken[weights.sum(1) > 0], weights[weights.sum(1) > 0]
-    motions = _fit(found.source[rows], found.reference[rows], weights)
+    begun = np.zeros((len(seeds), len(found.source)))
+    np.put_along_axis(begun, taken, weights, axis=1)
+    motions = _fit(found, begun[weights.sum(1) > 0])
     for _ in range(ROUNDS):
         agree = found.agreement(motions)
-        agree = agree[(agree > 0).sum(1) >= FEWEST]
-        shape = (*agree.shape, 3)
-        motions = _fit(np.broadcast_to(found.source, shape), np.broadcast_to(found.reference, shape), agree)
+        motions = _fit(found, agree[(agree > 0).sum(1) >= FEWEST])
     shift = SAME_SHIFT * found.tolerance / (WIDER * TOLERANCE)
     return motions[distinct(motions, found.support(motions), most, SAME_TURN, shift)]
 
 
-def _fit(
-    x: Float64[np.ndarray, "s n 3"], y: Float64[np.ndarray, "s n 3"], weights: Float64[np.ndarray, "s n"]
-) -> Motions:
-    """Arun's motions of weighted points that span a plane: on a line rounding would choose the rotation."""
-    fixed, share = np.ones(len(weights), dtype=bool), (weights / weights.sum(1, keepdims=True))[:, :, None]
-    for points in (x, y):
-        offset = points - (share * points).sum(1, keepdims=True)
-        values = np.linalg.eigvalsh((share * offset).swapaxes(1, 2) @ offset)
+def _fit(found: Correspondences, weights: Float64[np.ndarray, "s n"]) -> Motions:
+    """Arun's motions of weighted points that span a plane: on a line rounding would choose the rotation.
+
+    All from the same points, so that their first and second moments are products of matrices.
+    """
+    both = np.concatenate([found.source, found.reference], axis=1)
+    share = weights / weights.sum(1, keepdims=True)
+    mean, square = share @ both, (both[:, :, None] * both[:, None]).reshape(len(both), 36)
+    spread = (share @ square).reshape(-1, 6, 6) - mean[:, :, None] * mean[:, None]
+    fixed = np.ones(len(weights), dtype=bool)
+    for own in (slice(3), slice(3, 6)):
+        values = np.linalg.eigvalsh(spread[:, own, own])
         fixed &= values[:, 1] > THIN**2 * values[:, 2]
-    return arun(*(torch.from_numpy(each[fixed]) for each in (x, y, weights))).matrix().numpy()
+    rotations = nearest_rotation(torch.from_numpy(spread[fixed, 3:, :3])).numpy()
+    return motions_between(rotations, mean[fixed, :3], mean[fixed, 3:])
 
 
 def frame_motions(found: Correspondences) -> Motions:

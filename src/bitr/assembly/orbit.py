@@ -77,28 +77,32 @@ class Orbit:
         return self.every[chosen]
 
 
-def with_symmetry(pair: AssemblyPair) -> AssemblyPair:
+def with_symmetry(pair: AssemblyPair, whole: Geometry | None = None) -> AssemblyPair:
     """The pair with the symmetries of its pieces, up to noise and spacing, as those of its answer.
 
     With gX in its place at Y, also g s and h g are right for motions s and h that take X and Y onto
     themselves: as motions of the source, all (g⁻¹ h g) s. A bottle cut across its axis has two round pieces,
     and any turn about the axis is right. Cut along it, the halves have a mirror only, which is no motion.
+    Crops of a ``whole``, given in the source's coordinates, may lie anywhere on it: its symmetries w count
+    too, as (g⁻¹ h g) w s.
     """
-    own, other = _symmetries_of(pair.source), _symmetries_of(pair.reference)
     src_from_ref = inverse(pair.ref_from_src)
     size = float(np.ptp(pair.source.points, axis=0).max()) / 2
-    axis, other_axis = _line(own), _line(other)
-    motions = other.motions
-    if other_axis is not None:
-        other_axis = move_points(src_from_ref, other_axis)
-        # a pair has one axis: a second one is listed, and so is one that the source's symmetries move
-        if axis is None and all(_is_same(move_points(s, other_axis), other_axis, size) for s in own.motions):
-            axis = other_axis
-        if axis is None or not _is_same(other_axis, axis, size):
-            motions = other.listed()
-    products = (src_from_ref @ motions @ pair.ref_from_src)[:, None] @ own.motions
-    products[0, 0] = np.eye(4)  # to the last digit: the first of either are the identity
-    return replace(pair, symmetry=_each_once(products.reshape(-1, 4, 4), pair.source, size), axis=axis)
+    groups = [_symmetries_of(pair.source)]
+    groups += [_symmetries_of(whole)] if whole is not None else []
+    groups.append(_symmetries_of(pair.reference).moved(src_from_ref))
+    axis: Line | None = None
+    products = np.eye(4)[None]
+    for group in groups:
+        line, motions = _line(group), group.motions
+        # a pair has one axis: a second one is listed, and so is one that the symmetries before it move
+        if line is not None and axis is None:
+            axis = line if all(_is_same(move_points(s, line), line, size) for s in products) else None
+        if line is not None and (axis is None or not _is_same(line, axis, size)):
+            motions = group.listed()
+        products = _each_once((motions[:, None] @ products).reshape(-1, 4, 4), pair.source, size)
+    products[0] = np.eye(4)  # to the last digit: the first of each is the identity
+    return replace(pair, symmetry=products, axis=axis)
 
 
 def _symmetries_of(piece: Geometry) -> Symmetries:

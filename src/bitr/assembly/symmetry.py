@@ -6,7 +6,7 @@ and must fit; the turns that do are made a group. Clouds that are round are look
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from small_gicp import KdTree
 
 from bitr.assembly.align import (
     Frame,
+    Matrix,
     Motions,
     Numbers,
     Points,
@@ -121,6 +122,12 @@ class Symmetries:
         turns = turns_about(self.axis, 2 * np.pi * np.arange(STEPS_AROUND) / STEPS_AROUND)
         around = motions_between(turns, self.place, self.place)
         return (around[:, None] @ self.motions).reshape(-1, 4, 4)
+
+    def moved(self, motion: Matrix) -> Symmetries:
+        """The symmetries of the cloud after a motion of it."""
+        axis = None if self.axis is None else motion[:3, :3] @ self.axis
+        place = None if self.place is None else moved(self.place[None], motion)[0]
+        return replace(self, motions=motion @ self.motions @ inverse(motion), axis=axis, place=place)
 
     def describe(self) -> str:
         """How a cloud looks the same, as "after turns by 120° about one axis"; empty if it does not."""

@@ -9,7 +9,6 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +139,7 @@ class DrawPairs:
     objects: tuple[int, ...]
     config: ShapesConfig
     folder: Path  # folder of stored fractures
-    with_symmetry: bool = False  # look for the symmetries of the pieces
+    with_symmetry: bool = False  # look for symmetries, as ``draw`` does
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
         shapes, config = read_openshapes(self.path), self.config
@@ -155,9 +154,8 @@ class DrawPairs:
             given = self.load(shapes, index, turn % BREAKS)
         if not len(given.fits):
             config = replace(config, mix=(0.0, *config.mix[1:]))
-        pair = draw(given, config, f"{i}/{label(shapes.names[index])}", rng)
-        # by name, since the search for symmetries stands above the data
-        return import_module("bitr.assembly.orbit").with_symmetry(pair) if self.with_symmetry else pair
+        name = f"{i}/{label(shapes.names[index])}"
+        return draw(given, config, name, rng, with_symmetry=self.with_symmetry)
 
     def family(self, number: int) -> str:
         """The family of the object of pair ``number``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -163,13 +164,25 @@ def _make(
 
 
 def draw(
-    given: Fracture, config: ShapesConfig, id: str, rng: np.random.Generator, kind: str | None = None
+    given: Fracture,
+    config: ShapesConfig,
+    id: str,
+    rng: np.random.Generator,
+    kind: str | None = None,
+    with_symmetry: bool = False,
 ) -> AssemblyPair:
-    """Draw a random pair, each side moved on its own; its kind is the last word of its id."""
+    """Draw a random pair, each side moved on its own; its kind is the last word of its id.
+
+    ``with_symmetry`` looks for the symmetries of the pieces, and of the whole where these are crops of it.
+    """
     if kind is None:
         kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
     source, reference = (_add_faults(side, config, rng) for side in DRAW[kind](given, config, rng))
-    return move_randomly(assembled(source, reference, f"{id}/{kind}"), rng)
+    pair = assembled(source, reference, f"{id}/{kind}")
+    if with_symmetry:  # by name, since the search for symmetries stands above the data
+        whole = given.surface(WHOLE) if kind == "crop" else None
+        pair = import_module("bitr.assembly.orbit").with_symmetry(pair, whole)
+    return move_randomly(pair, rng)
 
 
 def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
