@@ -37,7 +37,7 @@ from bitr.assembly.graph import (
 from bitr.assembly.match import correspond, match_motions
 from bitr.assembly.network import Network
 from bitr.assembly.overlay import overlaps
-from bitr.assembly.sample import DENSE, _area
+from bitr.assembly.sample import DENSE, area_of_cloud
 from bitr.assembly.seam import seam_motions
 from bitr.assembly.surface import Surface
 from bitr.data.poses import inverse
@@ -191,7 +191,7 @@ def thinned(parts: Sequence[Part]) -> list[Part]:
     """
     if sum(len(part.sample.points) for part in parts) <= THIN * len(parts):
         return list(parts)
-    areas = np.array([_area(part.sample.points) for part in parts])
+    areas = np.array([area_of_cloud(part.sample.points) for part in parts])
     wanted = np.maximum(THIN * len(parts) * areas / areas.sum(), FEWEST_POINTS)
     return [_thin(part, int(np.rint(count))) for part, count in zip(parts, wanted, strict=True)]
 

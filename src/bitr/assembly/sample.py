@@ -75,7 +75,7 @@ def sample(
     """
     log.info("choosing points of %s and %s", source.name, reference.name)
     dense = _dense(source, seed), _dense(reference, seed)
-    areas = _area(dense[0].points), _area(dense[1].points)
+    areas = area_of_cloud(dense[0].points), area_of_cloud(dense[1].points)
     counts = _counts(dense, areas, surface, None)
     frame = Frame.of(*(side.points for side in dense))
     if not frame.unit > 0:
@@ -147,7 +147,7 @@ def _untie(points: Points) -> Points:
     return points + UNTIE * square / max(float(square.max()), np.finfo(float).tiny) * away
 
 
-def _area(points: Points) -> float:
+def area_of_cloud(points: Points) -> float:
     """The area of the surface that the points sample, from the distances to their nearest points."""
     rank = min(AREA_RANK, len(points) - 1)
     away = cKDTree(points).query(points, k=rank + 1)[0][:, -1]

@@ -131,6 +131,8 @@ def open_source(path: Path, suffixes: Collection[str]) -> Source:
     """The bytes of a regular file; for a missing one the error suggests a name that is there."""
     try:
         return Source(path, read_bytes(path))
+    except InputError:
+        raise
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(f"{path}: no such file{_suggest(path, suffixes)}") from error
     except OSError as error:
