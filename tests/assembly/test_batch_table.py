@@ -30,6 +30,7 @@ def ids(path):
         return [json.loads(line)["id"] for line in file]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 def test_what_was_cut_short_at_any_byte_is_made_good(tmp_path, suffix):
     whole = tmp_path / f"whole{suffix}"

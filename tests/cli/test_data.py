@@ -71,6 +71,7 @@ def test_a_list_and_an_archive_that_is_refused_wait_for_nothing_heavy(tmp_path, 
     assert [path.name for path in tmp_path.iterdir()] == ["text.zip"]
 
 
+@pytest.mark.slow
 def test_the_list_agrees_with_what_can_be_opened(tmp_path, real_data):
     def opens(name, root):
         try:

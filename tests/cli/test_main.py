@@ -70,23 +70,26 @@ def test_bad_usage_is_one_line_and_status_2(arguments, says, capsys):
     assert says in err
 
 
-def test_anything_unexpected_is_one_line_and_status_1(monkeypatch, capsys, tmp_path):
+def raising(monkeypatch, tmp_path, weights, error):
+    """An ``assemble`` command that fails with the error once its files are read."""
+
     def fail(*_, **__):
-        raise RuntimeError("first line\nsecond line")
-
-    monkeypatch.setattr("bitr.assembly.assemble.assemble_geometries", fail)
-    assert main(["demo", "-o", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == "bitr: unexpected RuntimeError: first line\n"
-
-
-def test_with_v_the_log_says_where_an_unexpected_error_came_from(monkeypatch, capsys, tmp_path, weights):
-    def fail(*_):
-        raise RuntimeError("no luck")
+        raise error
 
     for name in "xy":
         np.save(tmp_path / f"{name}.npy", two_pieces(100)[0])
     monkeypatch.setattr("bitr.cli.answer.assemble_geometries", fail)
-    command = ["assemble", str(tmp_path / "x.npy"), str(tmp_path / "y.npy"), "--model", str(weights)]
+    return ["assemble", str(tmp_path / "x.npy"), str(tmp_path / "y.npy"), "--model", str(weights)]
+
+
+def test_anything_unexpected_is_one_line_and_status_1(monkeypatch, capsys, tmp_path, weights):
+    error = RuntimeError("first line\nsecond line")
+    assert main(raising(monkeypatch, tmp_path, weights, error)) == 1
+    assert capsys.readouterr().err == "bitr: unexpected RuntimeError: first line\n"
+
+
+def test_with_v_the_log_says_where_an_unexpected_error_came_from(monkeypatch, capsys, tmp_path, weights):
+    command = raising(monkeypatch, tmp_path, weights, RuntimeError("no luck"))
     assert main(command) == 1
     assert capsys.readouterr().err == "bitr: unexpected RuntimeError: no luck\n"
     assert main([*command, "-v"]) == 1
@@ -96,12 +99,8 @@ def test_with_v_the_log_says_where_an_unexpected_error_came_from(monkeypatch, ca
     assert err.endswith("bitr: unexpected RuntimeError: no luck\n")
 
 
-def test_ctrl_c_is_quiet_and_status_130(monkeypatch, capsys, tmp_path):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("bitr.assembly.assemble.assemble_geometries", interrupted)
-    assert main(["demo", "-o", str(tmp_path)]) == 130
+def test_ctrl_c_is_quiet_and_status_130(monkeypatch, capsys, tmp_path, weights):
+    assert main(raising(monkeypatch, tmp_path, weights, KeyboardInterrupt())) == 130
     assert capsys.readouterr() == ("", "")
 
 

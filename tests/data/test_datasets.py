@@ -42,11 +42,13 @@ def turned(pair):
     return move(pair, wrong, np.eye(4)).source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts(real_data, name):
     assert tuple(len(dataset(name, split, real_data)) for split in SPLITS) == COUNTS[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(p for p in COUNTS if p != "bunny"))
 def test_items_depend_on_their_name_split_seed_and_number_alone(real_data, name):
     pairs = dataset(name, "val", real_data, seed=3)

@@ -206,6 +206,7 @@ def test_no_bottle_is_in_two_splits_of_any_class(real_data, name):
             assert of_class.get(shape, split) == split
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_fragments_touch_in_their_place(real_data, name):
     """The surfaces of a break meet: some points of the source are as close to the reference as its own."""

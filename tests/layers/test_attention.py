@@ -14,7 +14,10 @@ KINDS = ("default", "paper")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("sides", "max_degree", "n"), [(1, 1, 7), (1, 2, 7), (2, 1, 5), (2, 2, 3)])
+@pytest.mark.parametrize(
+    ("sides", "max_degree", "n"),
+    [(1, 1, 7), (1, 2, 7), (2, 1, 5), pytest.param(2, 2, 3, marks=pytest.mark.slow)],
+)
 def test_fast_layer_equals_the_literal_one_in_values_and_gradients(rng, sides, max_degree, n, kind):
     k = min(4, n - 1)
     layer = make_layer(sides, max_degree, kind, self_interaction=kind == "default")

@@ -266,6 +266,7 @@ def test_the_page_of_a_puzzle_is_served_at_one_address_to_its_own_name():
         assert fetch(puzzle.url, Origin="http://example.org")[0] == 403
 
 
+@pytest.mark.slow
 def test_three_files_are_put_together_and_served(monkeypatch, capsys, tmp_path):
     files, seen = [tmp_path / f"{k}.ply" for k in range(3)], []
     rng = np.random.default_rng(0)
