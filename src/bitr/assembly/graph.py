@@ -40,7 +40,6 @@ from bitr.assembly.seam import meet
 from bitr.assembly.surface import Rows, Surface, common_spacing
 from bitr.data.piece import MIN_POINTS
 from bitr.data.poses import inverse
-from bitr.data.transforms import take
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points, farthest_points
 
@@ -97,7 +96,7 @@ class Part:
     @classmethod
     def of(cls, geometry: Geometry, places: Mapping[int, Matrix]) -> Part:
         cloud = as_points(geometry, DENSE, seed=0)
-        cloud = take(cloud, spread_draw(cloud.points, DENSE))
+        cloud = cloud.rows(spread_draw(cloud.points, DENSE))
         different = len(np.unique(cloud.points, axis=0))
         if different < MIN_POINTS:
             raise InputError(

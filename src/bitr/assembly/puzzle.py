@@ -41,7 +41,6 @@ from bitr.assembly.sample import DENSE, area_of_cloud
 from bitr.assembly.seam import seam_motions
 from bitr.assembly.surface import Surface
 from bitr.data.poses import inverse
-from bitr.data.transforms import take
 from bitr.errors import InputError
 from bitr.io import Geometry, as_geometry, as_points, farthest_points, join, write
 
@@ -199,7 +198,7 @@ def thinned(parts: Sequence[Part]) -> list[Part]:
 def _thin(part: Part, count: int) -> Part:
     cloud = part.sample
     if len(cloud.points) > count:
-        cloud = take(cloud, np.sort(farthest_points(cloud.points, count)))
+        cloud = cloud.rows(np.sort(farthest_points(cloud.points, count)))
     return Part(replace(cloud, name=part.geometry.name, warnings=part.geometry.warnings), part.places, cloud)
 
 

@@ -13,7 +13,6 @@ from bitr.assembly.align import Frame, Points, centroid
 from bitr.assembly.mate import Sheets
 from bitr.assembly.surface import Surface, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
-from bitr.data.transforms import take
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points, farthest_points
 from bitr.model import BITRConfig
@@ -127,8 +126,8 @@ def _fewer(surface: Surface, most: int) -> Surface:
 def _dense(geometry: Geometry, seed: int) -> Geometry:
     cloud = as_points(geometry, DENSE, seed)
     if geometry.faces is None:
-        cloud = take(cloud, spread_draw(cloud.points, DENSE))
-        cloud = take(cloud, np.sort(np.unique(cloud.points, axis=0, return_index=True)[1]))
+        cloud = cloud.rows(spread_draw(cloud.points, DENSE))
+        cloud = cloud.rows(np.sort(np.unique(cloud.points, axis=0, return_index=True)[1]))
     if len(cloud.points) < MIN_POINTS:
         raise InputError(
             f"{geometry.name}: only {len(cloud.points)} of {len(geometry.points)} points are at different "
@@ -175,7 +174,7 @@ def _seen(
     dense: tuple[Geometry, Geometry], counts: tuple[int, int], start: int, config: BITRConfig
 ) -> tuple[Geometry, Geometry]:
     few = (_farthest(side.points, count, start) for side, count in zip(dense, counts, strict=True))
-    x, y = (Piece(side, take(side, rows)) for side, rows in zip(dense, few, strict=True))
+    x, y = (Piece(side, side.rows(rows)) for side, rows in zip(dense, few, strict=True))
     return with_features(x, y, config)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from bitr.data.transforms import take
 from bitr.errors import require
 from bitr.groups import Cloud
 from bitr.io import Geometry, as_points, estimate_normals, even_draw, farthest_points
@@ -33,11 +32,11 @@ def as_piece(geometry: Geometry, budget: int, seed: int) -> Piece:
     """Sample a mesh or thin a cloud evenly, drop copies of points, and take the farthest points."""
     log.info("choosing up to %d points of %s", budget, geometry.name)
     cloud = as_points(geometry, SAMPLES * budget, seed)
-    dense = take(cloud, even_draw(len(cloud.points), CANDIDATES * budget, seed))
+    dense = cloud.rows(even_draw(len(cloud.points), CANDIDATES * budget, seed))
     if geometry.faces is None:
-        dense = take(dense, np.sort(np.unique(dense.points, axis=0, return_index=True)[1]))
+        dense = dense.rows(np.sort(np.unique(dense.points, axis=0, return_index=True)[1]))
     is_small = len(dense.points) <= budget
-    seen = dense if is_small else take(dense, farthest_points(dense.points, budget))
+    seen = dense if is_small else dense.rows(farthest_points(dense.points, budget))
     found = f"only {len(seen.points)} of {len(geometry.points)} points are at different places"
     require(len(seen.points) >= MIN_POINTS, f"{geometry.name}: {found}, expected at least {MIN_POINTS}")
     return Piece(dense, seen)
