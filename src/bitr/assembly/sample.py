@@ -113,8 +113,10 @@ def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:
         return np.arange(len(points))
     away = np.linalg.norm(points - centroid(points), axis=1)
     order = np.argsort(away, kind="stable")
-    group = np.concatenate([[0], np.cumsum(np.diff(away[order]) > TIE * away[order[-1]])])
-    order = order[np.lexsort((order, group))]
+    is_next = np.diff(away[order]) <= TIE * away[order[-1]]  # as far as the one before it
+    tied = np.flatnonzero(np.append(is_next, False) | np.append(False, is_next))
+    group = np.cumsum(~np.append(False, is_next)[tied])
+    order[tied] = order[tied][np.lexsort((order[tied], group))]
     return np.sort(order[((np.arange(most) + 0.5) * (len(points) / most)).astype(np.int64)])
 
 
