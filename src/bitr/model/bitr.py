@@ -17,6 +17,7 @@ from bitr.model.dense import Dense, DenseHead, ScoreNetwork, choose_contacts
 from bitr.model.distribution import SPREAD, Heads, log_density, sample_heads
 from bitr.model.inputs import Frame, as_cloud, center_pair, check_pair
 from bitr.model.keypoints import EXTRACTORS, KeyPoints, merge, merged_rep
+from bitr.model.mating import Mating, MatingHead
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
 
@@ -37,6 +38,9 @@ class Solution:
     source_dense: Dense | None = None
     """Predicted contact with the reference at each point of the source; None for older models."""
     reference_dense: Dense | None = None
+    source_mating: Mating | None = None
+    """Break and descriptors at each point of the source; None for models without a mating head."""
+    reference_mating: Mating | None = None
 
     @property
     def unprojected(self) -> Unprojected | None:
@@ -64,6 +68,7 @@ class BITR(nn.Module):
         self.extract = EXTRACTORS[self.config.extractor](self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
         self.dense = DenseHead(self.extract.rep_out) if self.config.dense else None
+        self.mating = MatingHead(self.extract.rep_out) if self.config.mating else None
         self.score = ScoreNetwork(self.config, self.extract.rep_out) if self.config.num_modes > 1 else None
 
     def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
@@ -86,7 +91,11 @@ class BITR(nn.Module):
             field = self.transform(z, field)  # Φ_S, eq. (5)
             projected = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
             heads = self._rank(projected, field[0, 0], (x, y), (x_key, y_key), dense)
-        return self._leave(frame, heads, (x_key, y_key), dense)
+        solution = self._leave(frame, heads, (x_key, y_key), dense)
+        if self.mating is None:
+            return solution
+        x_mating, y_mating = self.mating(x_key.at_points), self.mating(y_key.at_points)
+        return replace(solution, source_mating=x_mating, reference_mating=y_mating)
 
     def log_likelihood(
         self, pose: Rigid, source: Cloud | Tensor, reference: Cloud | Tensor

@@ -23,7 +23,7 @@ LIMITS = {
 }
 """Far beyond any use, and below what a damaged file could ask for."""
 
-BEFORE = {"offset": False, "dense": False, "num_modes": 1, "spread": False}
+BEFORE = {"offset": False, "dense": False, "num_modes": 1, "spread": False, "mating": False}
 """Settings of a checkpoint that is older than they are and does not name them."""
 
 
@@ -63,6 +63,8 @@ class BITRConfig:
     """Number of poses that the model holds possible, each with a score."""
     spread: bool = True
     """Scores come with how well the place is known, which a likelihood learns; else it is a constant."""
+    mating: bool = False
+    """Every point predicts whether it lies on a break, and descriptors that match those of the other side."""
     normals: bool = False
     colors: bool = False
     swap: bool = True
@@ -121,6 +123,7 @@ class BITRConfig:
             require(fits, f"{name} = {value!r}: expected {one!r} or {other!r}")
         scored = f"num_modes = {self.num_modes}: scores are made of dense outputs, set dense = True"
         require(self.num_modes == 1 or self.dense, scored)
+        require(self.normals or not self.mating, "mating = True: breaks face each other, set normals = True")
         for name in ("channels", "cloud_channels", "num_keypoints"):
             found = f"{name} = {getattr(self, name)}"
             fits = getattr(self, name) % self.num_heads == 0

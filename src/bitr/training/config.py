@@ -64,6 +64,8 @@ class LossConfig:
     """Weight of the cross entropy of contact at each point."""
     vector_weight: float = 0.3
     """Weight of the squared errors of the vectors at each point, to the other piece and to the centre."""
+    mating_weight: float = 1.0
+    """Weight of the terms of the mating head, for models that have one."""
     spread_weight: float = 0.0
     """Weight of the penalty on key points that come closer than ``spread_reach``."""
     spread_reach: float = 0.1
@@ -136,7 +138,7 @@ class TrainConfig:
 
 
 PLAIN = LossConfig(compare="pose", keypoint_weight=0.0, contact_weight=0.0, vector_weight=0.0)
-"""Loss of the pose alone, for validation: the same in all runs."""
+"""Loss of the pose, and of the matches for models that have them, for validation: the same in all runs."""
 
 
 def config_file(name: str | os.PathLike[str]) -> Path:
@@ -163,6 +165,7 @@ LIMITS = {
     "loss.keypoint_weight": (0, 1e6),
     "loss.contact_weight": (0, 1e6),
     "loss.vector_weight": (0, 1e6),
+    "loss.mating_weight": (0, 1e6),
     "loss.spread_weight": (0, 1e6),
     "loss.spread_reach": (0, 10),
     "optimizer.rate": (0, 10),

@@ -16,6 +16,7 @@ from bitr.groups import Cloud, Rigid, rotation_angle
 from bitr.model import Solution
 from bitr.model.dense import Dense
 from bitr.model.distribution import CONCENTRATION, Heads, log_density
+from bitr.model.mating import mating_loss
 from bitr.model.projection import Unprojected
 from bitr.training.config import PLAIN, LossConfig, OptimizerConfig, TrainConfig
 from bitr.training.distributed import Group
@@ -101,6 +102,10 @@ def pose_loss(
         loss = loss + config.keypoint_weight * apart.square().sum(-1).mean(1) / unit.square()
     if (config.contact_weight or config.vector_weight) and solution.source_dense is not None:
         loss = loss + dense_loss(solution, truth, source, reference, config)
+    if config.mating_weight and solution.source_mating is not None:
+        assert solution.reference_mating is not None
+        both = solution.source_mating, solution.reference_mating
+        loss = loss + config.mating_weight * mating_loss(*both, source, reference, truth)[0]
     if config.spread_weight:
         x, y = (crowding(each / unit[:, None, None], config.spread_reach) for each in keypoints)
         loss = loss + config.spread_weight * (x + y)
