@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+import torch
 
 from bitr.assembly.align import Frame
 from bitr.assembly.assemble import Settings, judge
-from bitr.assembly.mate import Sheets, mate_motions, mates, settle_mates
+from bitr.assembly.mate import Sheets, match_breaks, mate_motions, mates, settle_mates
 from bitr.assembly.sample import sample
 from bitr.data.poses import inverse, pose
+from bitr.groups import Rigid
 from bitr.io import Geometry, as_points, farthest_points
+from bitr.model import BITR, BITRConfig, Solution
+from bitr.model.mating import Mating
 from tests.assembly.cases import LAWS, changed, changed_pose, linear_verifier, network, shift, turn_between
 from tests.assembly.solids import box
 from tests.pieces import motion, moved
@@ -194,3 +198,69 @@ def test_a_given_pose_is_settled_as_a_mate():
     ]
     assert len(rows) == 1
     assert np.linalg.norm(found.poses()[rows[0]][:3, 3]) < 0.02
+
+
+class Seer(BITR):
+    """Stands in for a trained model: its descriptors say where in the assembled object a point lies."""
+
+    def __init__(self, truth):
+        super().__init__(BITRConfig(width=8, depth=1, normals=True, mating=True))
+        self.truth = truth
+
+    def solve(self, source, reference):
+        """Shapes are waves of the place in the assembled object, so that near places have like shapes."""
+        frequencies = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 16)) * 12)
+        g = torch.from_numpy(self.truth)
+        placed = source.points[0] @ g[:3, :3].T + g[:3, 3], reference.points[0]
+        up = torch.tensor([0.3, 0.5, 0.8], dtype=torch.float64)
+        found = []
+        for points, turn in zip(placed, (g[:3, :3].T, torch.eye(3).double()), strict=True):
+            angle = points @ frequencies
+            shape = 6 * torch.cat([angle.sin(), angle.cos()], 1)
+            along = (turn @ up).expand(len(points), 3)
+            zero = torch.zeros_like(shape)
+            found.append(
+                Mating(zero[None, :, 0], shape[None], zero[None], along[None], torch.tensor(0.0).double())
+            )
+        pose = Rigid.from_matrix(torch.eye(4).double()[None])
+        none = torch.zeros(1, 0, 3).double()
+        return Solution(pose, none, none, torch.ones(1), source_mating=found[0], reference_mating=found[1])
+
+
+def test_matches_of_a_network_that_knows_the_break_give_the_joint(broken):
+    x, y, truth = broken
+    found = match_breaks(x, y, Seer(truth))
+    turns = np.array([turn_between(g, truth) for g in found.motions])
+    assert np.median(turns) < 25  # single matches, by their own normals
+    assert turns.min() < 3
+    far = shift(0.5, 0, 0) @ truth
+    near, off = found.support(np.stack([truth, far]))
+    assert near > 10 * (off + 0.1)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_motions_of_matches_keep_the_laws(law):
+    torch.manual_seed(0)
+    config = BITRConfig(width=8, depth=1, num_neighbors=8, normals=True, mating=True, num_modes=1)
+    model = BITR(config).double().requires_grad_(False)
+    model.mating.network[-1].weight *= 8  # chances of untrained weights are all but equal
+    x, y, _ = pieces(count=300)
+    a, b, frame = sheets(x, y)
+    points = changed(law, x[0], y[0])
+    turned = {"swapped": (y[1], x[1]), "scaled": (x[1], y[1])}.get(
+        law, (x[1] @ motion(1)[:3, :3].T, y[1] @ motion(2)[:3, :3].T)
+    )
+    other_a, other_b, other = sheets((points[0], turned[0]), (points[1], turned[1]))
+    plain, found = match_breaks(a, b, model), match_breaks(other_a, other_b, model)
+    expected = np.array([changed_pose(law, frame.outside(g)) for g in plain.motions])
+    ended = other.outside(found.motions)
+    apart = np.abs(ended[:, None] - expected).max((2, 3))
+    assert max(apart.min(0).max(), apart.min(1).max()) < 1e-6
+    np.testing.assert_allclose(found.chance, plain.chance, atol=1e-9)
+
+
+def test_learned_motions_are_judged_beside_those_of_the_rims(broken):
+    x, y, truth = broken
+    start = shift(0.02, 0.03, -0.02) @ truth
+    best = mate_motions(x, y, 3, start[None])[0]
+    assert turn_between(best, truth) < 2

@@ -7,6 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from bitr.assembly.align import Frame, angles
 from bitr.assembly.orbit import Orbit, pose_gaps, with_symmetry
+from bitr.assembly.symmetry import symmetries
 from bitr.data import AssemblyPair
 from bitr.data.poses import inverse, move_points, pose, random_pose, turn_about
 from bitr.data.transforms import assembled, move, move_randomly
@@ -172,6 +173,20 @@ def test_a_vase_cut_along_or_aslant_has_one_answer(normal, at):
     src_from_vase = fitted(points[points @ np.array(normal) < at], pair.source.points)
     axis = move_points(src_from_vase, np.array([[0, 0, 0.0], [0, 0, 1.0]]))
     assert not is_right(pair, pair.ref_from_src @ turn_about(axis, np.radians(60)))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_chip_fits_a_round_pot_at_one_place_only(swapped):
+    """The pot is nearly round without it; the joint is not."""
+    points = turned(*BOTTLE, 6000, np.random.default_rng(0))
+    across, up = points[:, 1] + 0.2, points[:, 2] - 0.45  # of a triangle
+    chip = (points[:, 0] > 0) & (across > 0) & (up > 0) & (up + 0.8 * across < 0.4)
+    assert 0.01 < chip.mean() < 0.05
+    assert symmetries(points[~chip]).axis is not None
+    sides = [Geometry(points[chip]), Geometry(points[~chip])]
+    pair = with_symmetry(assembled(*(sides[::-1] if swapped else sides), "pot"))
+    assert pair.axis is None
+    np.testing.assert_array_equal(pair.symmetry, np.eye(4)[None])
 
 
 def test_one_round_piece_is_enough():

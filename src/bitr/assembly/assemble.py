@@ -320,7 +320,7 @@ def judge(
     freedom = settings.freedom
     if init is not None and freedom.tilt(init) > TILT:
         raise InputError(f"init: turns otherwise than {freedom.turns}, expected a pose that keeps to it")
-    proposals = _within(freedom, propose(sampled, network.model, methods, init))
+    proposals = _within(freedom, propose(sampled, network.model, methods, init, network.mating))
     with freedom.hold():
         proposals = (
             proposals.most_believed() if settings.fast else shortlist(sampled, proposals, network.verifier)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float64, Int64
 from small_gicp import KdTree
 
@@ -21,13 +22,18 @@ from bitr.assembly.align import (
     Points,
     TwistFit,
     distinct,
+    dot,
     motions_between,
     moved,
     root_mean_square,
 )
+from bitr.assembly.match import Correspondences, match_motions
 from bitr.assembly.seam import Met
-from bitr.assembly.surface import Border, Rows, Sample, Surface, couple
+from bitr.assembly.surface import Border, Rows, Sample, Surface, couple, unit_rows
+from bitr.groups import Cloud
 from bitr.io import farthest_points
+from bitr.model import BITR
+from bitr.model.mating import match_probabilities
 
 CLOSED = 0.15
 """Length of the mean normal up to which a surface counts as closed: for a closed one it is 0."""
@@ -40,8 +46,16 @@ POST = 2.0
 crease are then apart."""
 ANCHORS = 112
 """Rim points of either piece whose frames are laid onto each other."""
-GLIMPSED, PROMISING, KEPT = 1500, 160, 24
-"""Motions that a second look judges, that are settled roughly, and that are settled well."""
+GLIMPSED, PROMISING, LEARNED, KEPT = 1500, 160, 64, 24
+"""Motions that a second look judges, that are settled roughly, of rims and of learned matches, and that are
+settled well."""
+POINTS = 1000
+"""Points of the larger piece that the network sees."""
+MATCHES, AGREED = 300, 40
+"""Likeliest matches that are each other's best, each of which gives a motion, and most motions that several
+of them agree on."""
+NEAR_MATCH = 4.0
+"""Spacings within which a match agrees with a motion."""
 FIRST, SECOND, ROUGH, FINE = 16, (32, 40), (40, 64), (160, 400)
 """Rim points of either piece that a first look judges a motion by; rim points and surface points at the
 stages that follow."""
@@ -146,17 +160,21 @@ class Mates:
         return self.rims + contact - self.depth - UNCOVERED * self.uncovered
 
 
-def mate_motions(x: Sheets, y: Sheets, most: int) -> Motions:
+def mate_motions(x: Sheets, y: Sheets, most: int, learned: Motions = NO_MOTION) -> Motions:
     """Motions under which breaks of both pieces lie against each other, best first.
 
     One rim point of each piece with its frame already gives a motion. All such motions are judged by a few
-    rim points, then by a few points of the surfaces as well; the best are settled, roughly and then finely.
-    Both pieces are treated alike: the motions move with the pieces, and a swap inverts them.
+    rim points, then by a few points of the surfaces as well; the best of them and of the ``learned`` ones are
+    settled, roughly and then finely. Both pieces are treated alike: the motions move with the pieces, and a
+    swap inverts them.
     """
     spacing = _spacing(x, y)
     motions = _frame_motions(x.rim, y.rim)
     motions = _best(motions, _rims(x, y, motions, FIRST, WIDEST), GLIMPSED)
     motions = _best(motions, _look(x, y, motions, SECOND, WIDEST), PROMISING)
+    if len(learned):
+        order = np.argsort(-_look(x, y, learned, SECOND, WIDEST), kind="stable")
+        motions = np.concatenate([motions, learned[order[:LEARNED]]])
     if not len(motions):
         return NO_MOTION
     motions = settle_mates(x, y, motions, counts=ROUGH, widest=WIDEST, narrowest=MIDDLE, steps=ROUGH_STEPS)
@@ -164,6 +182,61 @@ def mate_motions(x: Sheets, y: Sheets, most: int) -> Motions:
     motions = motions[distinct(motions, score, KEPT, SAME_TURN, SAME_SHIFT * spacing)]
     motions = settle_mates(x, y, motions)
     return motions[distinct(motions, mates(x, y, motions).score, most, SAME_TURN, SAME_SHIFT * spacing)]
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Places of both breaks that belong together by a network, and the motions that they give."""
+
+    motions: Motions
+    places: Correspondences
+    chance: Numbers
+    """Of each match."""
+
+    def support(self, motions: Motions) -> Numbers:
+        """How many matches agree with each motion, each counted by its chance."""
+        return self.places.agreement(motions) @ self.chance if len(self.chance) else np.zeros(len(motions))
+
+
+def match_breaks(x: Sheets, y: Sheets, model: BITR) -> Matched:
+    """The motions of the model's matches: of single ones, of those that agree, and the model's own poses.
+
+    At a match the normals oppose and the predicted directions agree, which fixes a rotation. Swapping the
+    pieces inverts all motions.
+    """
+    share = min(1.0, POINTS / max(len(x.points), len(y.points)))
+    rows = [farthest_points(side.points, round(share * len(side.points))) for side in (x, y)]
+    device = next(model.parameters()).device
+    clouds = [
+        Cloud(*(torch.from_numpy(each[own][None]).to(device) for each in (side.points, side.normals)))
+        for side, own in zip((x, y), rows, strict=True)
+    ]
+    with torch.inference_mode():
+        solution = model.solve(*clouds)
+        of_x, of_y = solution.source_mating, solution.reference_mating
+        assert of_x is not None
+        assert of_y is not None
+        table = match_probabilities(of_x, of_y)[0].double().cpu().numpy()
+        along = [each.along[0].double().cpu().numpy() for each in (of_x, of_y)]
+        poses = (solution.pose if solution.heads is None else solution.heads.pose[0]).matrix()
+    i, j = np.nonzero((table == table.max(1, keepdims=True)) & (table == table.max(0)))
+    best = np.argsort(-table[i, j], kind="stable")[:MATCHES]
+    i, j = i[best], j[best]
+    p, q = x.points[rows[0][i]], y.points[rows[1][j]]
+    n, m = x.normals[rows[0][i]], -y.normals[rows[1][j]]
+    tolerance = NEAR_MATCH * _spacing(x, y) / np.sqrt(share)
+    places, chance = Correspondences(p, q, tolerance), table[i, j]
+    turns = _turned_frames(m, along[1][j]) @ _turned_frames(n, along[0][i]).swapaxes(1, 2)
+    single = motions_between(turns, p, q)
+    agreed = match_motions(places, AGREED)
+    own = poses.double().cpu().numpy().reshape(-1, 4, 4)
+    return Matched(np.concatenate([own, agreed, single]), places, chance)
+
+
+def _turned_frames(normals: Points, along: Points) -> Float64[np.ndarray, "n 3 3"]:
+    """Frames of the direction across the normal, the normal, and their product, as columns."""
+    across = unit_rows(along - dot(along, normals)[:, None] * normals)
+    return np.stack([across, normals, np.cross(across, normals)], axis=2)
 
 
 def settle_mates(

@@ -51,6 +51,10 @@ class Network:
         points = data.get("seen") or data.get("points")
         return cls(loaded, name, points, joints, verifier, verifier is not None or name == "default")
 
+    def mating(self) -> BITR | None:
+        """The model that matches breaks, where the weights are of one that can."""
+        return self.model if self.model.config.mating else None
+
     @property
     def verifier(self) -> Verifier:
         return self.own_verifier if self.own_verifier is not None else shipped_verifier()

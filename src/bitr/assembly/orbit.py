@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
-from bitr.assembly.align import Frame, Matrix, Motions, Numbers, angles, gaps
+from bitr.assembly.align import Frame, Matrix, Motions, Numbers, Points, angles, gaps
 from bitr.assembly.symmetry import Symmetries, symmetries
 from bitr.data import AssemblyPair
 from bitr.data.poses import inverse, move_points
@@ -26,6 +29,11 @@ SAMPLES = 1500
 """Points of a piece that is a mesh."""
 SAME_ANGLE, SAME_PLACE = np.radians(6), 0.06
 """Angle and distance, over half the source's extent, up to which two lines, or two motions, are the same."""
+
+NEAR = 2.5
+"""Spacings within which points of both pieces touch."""
+TURNS = (40.0, 90.0, 180.0, 250.0)
+"""Angles in degrees that a joint is tried with where a pair has an axis."""
 
 Line = Float64[np.ndarray, "2 3"]
 """Two points of a line."""
@@ -84,7 +92,8 @@ def with_symmetry(pair: AssemblyPair, whole: Geometry | None = None) -> Assembly
     themselves: as motions of the source, all (g⁻¹ h g) s. A bottle cut across its axis has two round pieces,
     and any turn about the axis is right. Cut along it, the halves have a mirror only, which is no motion.
     Crops of a ``whole``, given in the source's coordinates, may lie anywhere on it: its symmetries w count
-    too, as (g⁻¹ h g) w s.
+    too, as (g⁻¹ h g) w s. Otherwise the joint is asked as well: a pot that lacks a chip is nearly round, but
+    the chip fits at one place only.
     """
     src_from_ref = inverse(pair.ref_from_src)
     size = float(np.ptp(pair.source.points, axis=0).max()) / 2
@@ -102,7 +111,52 @@ def with_symmetry(pair: AssemblyPair, whole: Geometry | None = None) -> Assembly
             motions = group.listed()
         products = _each_once((motions[:, None] @ products).reshape(-1, 4, 4), pair.source, size)
     products[0] = np.eye(4)  # to the last digit: the first of each is the identity
+    if whole is None and (axis is not None or len(products) > 1):
+        joint = _Joint.of(pair)
+        if axis is not None and not all(map(joint.keeps, _turns(axis))):
+            axis = None
+        products = products[[joint.keeps(motion) for motion in products]]
     return replace(pair, symmetry=products, axis=axis)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """The points of an assembled pair where the pieces touch."""
+
+    pair: AssemblyPair
+    trees: tuple[cKDTree, cKDTree]  # source and reference, in the source's coordinates
+    touching: tuple[Points, Points]
+    away: float  # mean distance of these points from the other piece, and one spacing more
+
+    @classmethod
+    def of(cls, pair: AssemblyPair) -> _Joint:
+        source, other = (as_points(side, SAMPLES, seed=0).points for side in (pair.source, pair.reference))
+        sides = source, move_points(inverse(pair.ref_from_src), other)
+        trees = cKDTree(sides[0]), cKDTree(sides[1])
+        spacing = max(float(np.median(t.query(p, k=2)[0][:, 1])) for t, p in zip(trees, sides, strict=True))
+        apart = trees[1].query(sides[0])[0], trees[0].query(sides[1])[0]
+        near = [own < NEAR * spacing for own in apart]
+        touching = sides[0][near[0]], sides[1][near[1]]
+        distances = np.concatenate([own[rows] for own, rows in zip(apart, near, strict=True)])
+        return cls(pair, trees, touching, float(distances.mean() if len(distances) else 0) + spacing)
+
+    def keeps(self, motion: Matrix) -> bool:
+        """True if the points that touch still do after a motion of the source."""
+        moved = move_points(motion, self.touching[0]), move_points(inverse(motion), self.touching[1])
+        if not len(moved[0]) or not len(moved[1]):
+            return True
+        there, back = self.trees[1].query(moved[0])[0], self.trees[0].query(moved[1])[0]
+        return bool(max(there.mean(), back.mean()) <= self.away)
+
+
+def _turns(axis: Line) -> Iterator[Matrix]:
+    """Some turns about a line."""
+    direction = (axis[1] - axis[0]) / np.linalg.norm(axis[1] - axis[0])
+    for angle in np.radians(TURNS):
+        turn = np.eye(4)
+        turn[:3, :3] = Rotation.from_rotvec(angle * direction).as_matrix()
+        turn[:3, 3] = axis[0] - turn[:3, :3] @ axis[0]
+        yield turn
 
 
 def _symmetries_of(piece: Geometry) -> Symmetries:

@@ -92,6 +92,7 @@ NAMES = (
     "mate_uncovered",
     "mate_depth",
     "mate_margin",
+    "mate_support",
     "is_closed",
     "seam_margin",
     "overlap_margin",
@@ -125,6 +126,7 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows |= _border_numbers(x, y, poses)
     rows["ends"] = _ends(proposals, poses)
     rows |= _mate_numbers(sampled, poses)
+    rows["mate_support"] = np.log1p(proposals.matched.support(poses))
     rows |= _surface_numbers(x, y, found)
     support = proposals.correspondences.support(poses)
     rows["support"] = np.log1p(support)

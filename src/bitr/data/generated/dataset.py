@@ -137,7 +137,10 @@ MIXES = _read_mixes()  # options of the data set: settings, and a description
 
 
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
-    """Open pairs of generated shapes, which are stored; neighbours are of different shapes."""
+    """Open pairs of generated shapes, which are stored; neighbours are of different shapes.
+
+    Held-out pairs know their symmetries.
+    """
     check_split("shapes", split)
     config = config or ShapesConfig()
     solids = ShapeCache(cache_folder(root), config.pieces, is_chipped=config.is_chipped)
@@ -157,7 +160,8 @@ def _make(
     # evenly spread: shape k is a vessel where k times the share passes a whole number
     is_vessel = int((number + 1) * config.vessels) > int(number * config.vessels)
     id = f"{split}/{i}/vessel" if is_vessel else f"{split}/{i}"
-    return draw(caches[is_vessel].get(FIRST[split] + number), config, id, rng)
+    given = caches[is_vessel].get(FIRST[split] + number)
+    return draw(given, config, id, rng, with_symmetry=split != "train")
 
 
 # pairs from a broken solid: which part of its surface either side sees, and with what faults
@@ -302,7 +306,7 @@ def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.rand
     """Cuts and crops in turn. Meshes need not be solids, so that none is broken."""
     turn, number = divmod(i, len(meshes))
     name, mesh = meshes[number]
-    return draw(mesh, ShapesConfig(), f"{name}/{turn}", rng, ("cut", "crop")[turn % 2])
+    return draw(mesh, ShapesConfig(), f"{name}/{turn}", rng, ("cut", "crop")[turn % 2], with_symmetry=True)
 
 
 def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
