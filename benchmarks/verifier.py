@@ -2,46 +2,46 @@
 
     python -m benchmarks.verifier --keep FOLDER --out src/bitr/weights/verifier.json
 
-The candidates of every pair are kept in FOLDER, so that an interrupted run goes on. Needs BITR_DATA. No test
-split is opened. Training splits are used as well where `default` has seen nothing of them:
-open shapes, fragments, rooms and streets.
+The candidates of every pair are kept in FOLDER, so that an interrupted run goes on; all cores are used. Needs
+BITR_DATA. No test split is opened. Training splits are used as well where `default` has seen nothing of them:
+fragments, rooms and streets.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from bitr.assembly.network import Network
 from bitr.assembly.orbit import with_symmetry
 from bitr.data import AssemblyPair, dataset
+from bitr.data.generated.dataset import HELD_OUT
 from bitr.data.openshapes import DrawPairs
 from bitr.data.poses import Pairs
 from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
 from bitr.files import whole_file
 
 PAIRS = {
-    ("shapes:cut", "val"): 41,
-    ("openshapes:cut", "val"): 85,
-    ("openshapes:cut", "train"): 164,
-    ("shapes:crop", "val"): 106,
-    ("openshapes:crop", "val"): 74,
-    ("openshapes:crop", "train"): 107,
-    ("shapes:noisy", "val"): 49,
-    ("openshapes:noisy", "val"): 37,
-    ("openshapes:noisy", "train"): 49,
-    ("shapes:scan", "val"): 33,
-    ("openshapes:scan", "val"): 33,
-    ("openshapes:scan", "train"): 41,
-    ("shapes:fracture", "val"): 49,
-    ("openshapes:fracture", "val"): 41,
-    ("openshapes:fracture", "train"): 57,
-    ("shapes:vessel", "val"): 37,
-    ("shapes:eroded", "val"): 33,
+    ("shapes:cut", "val"): 60,
+    ("openshapes:cut", "val"): 240,
+    ("shapes:crop", "val"): 120,
+    ("openshapes:crop", "val"): 180,
+    ("shapes:noisy", "val"): 70,
+    ("openshapes:noisy", "val"): 110,
+    ("shapes:scan", "val"): 40,
+    ("openshapes:scan", "val"): 80,
+    ("shapes:fracture", "val"): 70,
+    ("openshapes:fracture", "val"): 110,
+    ("shapes:vessel", "val"): 50,
+    ("shapes:eroded", "val"): 40,
     ("winebottle", "val"): 15,
     ("winebottle", "train"): 20,
     ("indoor", "val"): 24,
@@ -52,7 +52,7 @@ PAIRS = {
     ("airplane", "val"): 12,
     ("mug-hanging", "val"): 3,
     ("car-motorbike", "val"): 6,
-    ("unrelated", "val"): 164,
+    ("unrelated", "val"): 200,
 }
 """Most pairs of each data set and split."""
 
@@ -69,11 +69,18 @@ def _with_symmetry(pair: AssemblyPair) -> AssemblyPair:
     return pair if pair.symmetry is not None else with_symmetry(pair)
 
 
-def kept_rows(folder: Path, network: Network, name: str, split: str, number: int) -> Rows:
-    """The candidates of one pair, from the folder where they are there already."""
+@cache
+def _network(model: str) -> Network:
+    torch.set_num_threads(1)
+    return Network.of(model)
+
+
+def keep_rows(folder: Path, model: str, name: str, split: str, number: int) -> tuple[Rows, str]:
+    """The candidates of one pair and the object it is of, from the folder where they are there already."""
     path = folder / f"{name.replace(':', '-')}-{split}-{number}.npz"
     if not path.is_file():
-        (rows,) = collect(network, [_pairs(name, split)[number : number + 1]], label=_with_symmetry)
+        pair = _pairs(name, split)[number]
+        (rows,) = collect(_network(model), [[pair]], label=_with_symmetry)
         with whole_file(path, force=True) as temporary, open(temporary, "wb") as file:
             np.savez(
                 file,
@@ -81,10 +88,22 @@ def kept_rows(folder: Path, network: Network, name: str, split: str, number: int
                 right=rows.right,
                 poses=rows.poses,
                 methods=np.array(rows.methods),
+                id=np.array(pair.id),
             )
     with np.load(path, allow_pickle=False) as found:
         methods = tuple(str(each) for each in found["methods"])
-        return Rows(found["evidence"], found["right"], found["poses"], methods)
+        rows = Rows(found["evidence"], found["right"], found["poses"], methods)
+        return rows, _object(name, str(found["id"]))
+
+
+def _object(name: str, id: str) -> str:
+    """What a pair is of: its mesh, its generated shape, or itself."""
+    base, parts = name.partition(":")[0], id.split("/")
+    if base == "openshapes":
+        return f"{base}/{parts[1]}"
+    if base == "shapes":
+        return f"{base}/{int(parts[1]) % HELD_OUT}"
+    return f"{name}/{id}"
 
 
 def main() -> None:
@@ -96,15 +115,18 @@ def main() -> None:
     parser.add_argument("--model", default="default")
     given = parser.parse_args()
     given.keep.mkdir(parents=True, exist_ok=True)
-    network, rows, kinds = Network.of(given.model), [], []
-    for (name, split), most in PAIRS.items():
-        count = min(most, len(dataset(name, split)))
-        found = [kept_rows(given.keep, network, name, split, number) for number in range(count)]
-        print(f"{name}, {split}: {count} pairs, {np.mean([each.right.any() for each in found]):.0%} possible")
-        rows += found
-        kinds += [name] * count
+    rows, kinds, objects = [], [], []
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for (name, split), most in PAIRS.items():
+            count = min(most, len(dataset(name, split)))
+            found = list(pool.map(partial(keep_rows, given.keep, given.model, name, split), range(count)))
+            possible = np.mean([each.right.any() for each, _ in found])
+            print(f"{name}, {split}: {count} pairs, {possible:.0%} possible", flush=True)
+            rows += [each for each, _ in found]
+            objects += [own for _, own in found]
+            kinds += [name] * count
     mixture = "+".join(dict.fromkeys(name for name, _ in PAIRS))
-    verifier, check = calibrate(Origin(mixture, "val", 0, len(rows)), rows)
+    verifier, check = calibrate(Origin(mixture, "val", 0, len(rows)), rows, objects=objects)
     told = {key: value for key, value in check.to_dict().items() if key != "bins"}
     print(json.dumps(told, indent=1))
     for name in dict.fromkeys(kinds):

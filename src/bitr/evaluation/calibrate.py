@@ -179,16 +179,22 @@ def collect(
     return rows
 
 
-def calibrate(origin: Origin, rows: Sequence[Rows], seed: int = 0) -> tuple[Verifier, Check]:
-    """The verifier, fitted on all pairs, and confidences that were each fitted on other pairs."""
+def calibrate(
+    origin: Origin, rows: Sequence[Rows], seed: int = 0, objects: Sequence[str] | None = None
+) -> tuple[Verifier, Check]:
+    """The verifier, fitted on all pairs, and confidences that were each fitted on other pairs.
+
+    ``objects`` names what each pair is of, if several are of one: these are checked together.
+    """
     require_enough(origin, len(rows))
-    fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
+    own = np.arange(len(rows)) if objects is None else np.unique(np.array(objects), return_inverse=True)[1]
+    fold = (np.random.default_rng(seed).permutation(len(rows)) % FOLDS)[own]
     fitted = [_fit([rows[i] for i in np.flatnonzero(fold != k).tolist()], origin, seed) for k in range(FOLDS)]
     best, other, right, possible = _answers([(fitted[k], each) for k, each in zip(fold, rows, strict=True)])
     held_back = np.zeros(len(rows))
     for k in range(FOLDS):
-        own = _fit_map(best[fold != k], other[fold != k], right[fold != k])
-        held_back[fold == k] = _confidence(own, best[fold == k], other[fold == k])
+        map_ = _fit_map(best[fold != k], other[fold != k], right[fold != k])
+        held_back[fold == k] = _confidence(map_, best[fold == k], other[fold == k])
     check = Check(held_back, right, possible)
     told = asdict(origin) | {key: value for key, value in check.to_dict().items() if key != "bins"}
     map_ = _fit_map(best, other, right)
