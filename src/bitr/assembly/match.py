@@ -23,6 +23,8 @@ BINS = (6, 9, 3)
 """Bins of distances from the normal's line, heights above the tangent plane, angles between normals."""
 CANDIDATES = 4
 """Points of the other piece that a point may correspond to, if it is one of theirs in turn."""
+USUAL = 20
+"""Points of the other piece that tell how alike a point is to others."""
 TOLERANCE = 1.5
 """Spacings that two lengths may differ."""
 CORRESPONDENCES = 1000
@@ -222,10 +224,30 @@ def _histogram(
 def _alike(
     similarity: Float64[np.ndarray, "n m"], most: int
 ) -> tuple[Int64[np.ndarray, " c"], Int64[np.ndarray, " c"]]:
-    """Pairs that are among the nearest of each other, the most alike first."""
+    """Pairs that are among the nearest of each other; in turns the most alike, and the most telling.
+
+    Points of a plane or a ball are alike everywhere, and there are many of them. A pair tells more where both
+    points are far more alike than either is to others.
+    """
     i, j = np.nonzero(_nearest(similarity) & _nearest(similarity.T).T)
-    order = np.argsort(-similarity[i, j], kind="stable")[:most]
+    alike = similarity[i, j]
+    telling = alike - (_usual(similarity)[i] + _usual(similarity.T)[j]) / 2
+    turns = np.minimum(2 * _ranks(alike), 2 * _ranks(telling) + 1)
+    order = np.argsort(turns, kind="stable")[:most]
     return i[order], j[order]
+
+
+def _ranks(values: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+    """Place of each value, the largest first."""
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    return ranks
+
+
+def _usual(similarity: Float64[np.ndarray, "n m"]) -> Float64[np.ndarray, " n"]:
+    """Mean similarity of each row over its most alike columns."""
+    count = min(USUAL, similarity.shape[1])
+    return -np.partition(-similarity, count - 1, axis=1)[:, :count].mean(1)
 
 
 def _nearest(similarity: Float64[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
