@@ -30,6 +30,7 @@ from bitr.assembly.align import (
 from bitr.assembly.match import Correspondences, match_motions
 from bitr.assembly.seam import Met
 from bitr.assembly.surface import Border, Rows, Sample, Surface, couple, unit_rows
+from bitr.data.poses import inverse
 from bitr.groups import Cloud
 from bitr.io import farthest_points
 from bitr.model import BITR
@@ -44,11 +45,21 @@ FEWEST = 4
 POST = 2.0
 """Spacings by which a rim point is lifted along its normal before partners are sought: the two rims at a
 crease are then apart."""
-ANCHORS = 112
-"""Rim points of either piece whose frames are laid onto each other."""
-GLIMPSED, PROMISING, LEARNED, KEPT = 1500, 160, 64, 24
-"""Motions that a second look judges, that are settled roughly, of rims and of learned matches, and that are
-settled well."""
+AROUND, CREASE_REACH = 18, 1.75
+"""Points around a rim point that tell the two sheets at its crease, and the spacings within which they count
+most."""
+APART, LEAST_BEYOND, STRAIGHTEST = 0.8, 0.15, 0.95
+"""Cosine between normals below which a point lies beyond the crease, the least weight of such points, and the
+cosine between the two sheets from which on there is no crease."""
+ANCHORS = 160
+"""Creases of either piece that are laid onto each other."""
+SUPPLEMENT = 0.35
+"""Most that the sum of the cosines at two creases may differ from 0: at a joint the angles add up to 180°."""
+LOCAL, LOCAL_REACH = 12, 3.0
+"""Creases beside an anchor that a first look judges a motion by, and the spacings within which they meet."""
+GLIMPSED, PROMISING, LEARNED, KEPT = 1500, 100, 64, 40
+"""Motions that a second look judges, that are settled roughly, by either judgement and of learned matches,
+and that are settled well."""
 POINTS = 1000
 """Points of the larger piece that the network sees."""
 MATCHES, AGREED = 300, 40
@@ -56,11 +67,10 @@ MATCHES, AGREED = 300, 40
 of them agree on."""
 NEAR_MATCH = 4.0
 """Spacings within which a match agrees with a motion."""
-FIRST, SECOND, ROUGH, FINE = 16, (32, 40), (40, 64), (160, 400)
-"""Rim points of either piece that a first look judges a motion by; rim points and surface points at the
-stages that follow."""
-WIDEST, MIDDLE, NARROWEST = 5.0, 2.5, 1.2
-"""Spacings of the first, a middle and the last kernel."""
+SECOND, ROUGH, FINE = (32, 64), (40, 64), (160, 400)
+"""Rim points and surface points of either piece that a second look, a rough and a fine step go by."""
+WIDEST, WIDE, MIDDLE, NARROWEST = 5.0, 3.5, 2.5, 1.2
+"""Spacings within which rims are near at a second look; of the first, a middle and the last kernel."""
 ROUGH_STEPS, STEPS = 6, 10
 TOUCHING, FACING = 2.5, 0.5
 """Spacings within which breaks are in contact, and the least cosine between one normal and the other's
@@ -100,8 +110,48 @@ class Rim(Sample):
     @classmethod
     def of(cls, border: Border, normals: Points, spacing: float) -> Rim:
         lifted = border.points + POST * spacing * normals
-        order = farthest_points(border.points, min(max(ANCHORS, FINE[0]), len(border)))
+        order = farthest_points(border.points, min(FINE[0], len(border)))
         return cls(lifted, border.points, normals, border.outward, order, KdTree(lifted))
+
+
+@dataclass(frozen=True, eq=False)
+class Creases(Sample):
+    """Rim points where two sheets meet at an angle, with the mean normals of both.
+
+    At a joint the old surfaces of both pieces continue each other and the breaks face each other: at matching
+    creases the ``normals`` agree and those ``beyond`` oppose, which fixes a rotation.
+    """
+
+    points: Points
+    normals: Points
+    """Of the sheet that ends here."""
+    beyond: Points
+    """Of the other sheet."""
+    beside: Int64[np.ndarray, "n k"]
+    """Numbers of the nearest creases, the own one among them."""
+    anchors: Rows
+    """Numbers of creases that are far from each other."""
+    tree: KdTree
+
+    @classmethod
+    def of(cls, rim: Rim, surface: Surface, outward: Points) -> Creases | None:
+        """The clear creases of a rim, by the surface's normals that point outwards; None where few are."""
+        count = min(AROUND, len(surface.points))
+        rows, squared = surface.tree.batch_knn_search(rim.feet, count)
+        normals = outward[rows.view(np.int64)]
+        cosine = np.einsum("mki,mi->mk", normals, rim.normals)
+        weight = np.exp(-squared / (CREASE_REACH * surface.spacing) ** 2)
+        far = weight * (cosine < APART)
+        own = unit_rows(np.einsum("mk,mki->mi", weight - far, normals) + 1e-6 * rim.normals)
+        beyond = unit_rows(np.einsum("mk,mki->mi", far, normals) + 1e-12 * rim.outward)
+        clear = np.flatnonzero((far.sum(1) > LEAST_BEYOND) & (np.abs(dot(own, beyond)) < STRAIGHTEST))
+        if len(clear) < FEWEST:
+            return None
+        points = rim.feet[clear]
+        tree = KdTree(points)
+        beside = tree.batch_knn_search(points, min(LOCAL, len(points)))[0].view(np.int64)
+        anchors = farthest_points(points, min(ANCHORS, len(points)))
+        return cls(points, own[clear], beyond[clear], beside, anchors, tree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +162,8 @@ class Sheets(Sample):
     normals: Points
     spacing: float
     rim: Rim
+    creases: Creases | None
+    """None where hardly any two sheets meet."""
     order: Rows
     """Numbers of points that are far from each other; the first few cover the surface."""
     beside: Int64[np.ndarray, "n k"]
@@ -137,7 +189,8 @@ class Sheets(Sample):
         clearest = np.take_along_axis(cosine, np.abs(cosine).argmax(1)[:, None], 1)
         rim = Rim.of(border, border.normals * np.where(clearest < 0, -1.0, 1.0), surface.spacing)
         order = farthest_points(points, min(FINE[1], len(points)))
-        return cls(points, normals, surface.spacing, rim, order, beside, tree)
+        creases = Creases.of(rim, surface, normals)
+        return cls(points, normals, surface.spacing, rim, creases, order, beside, tree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,22 +216,22 @@ class Mates:
 def mate_motions(x: Sheets, y: Sheets, most: int, learned: Motions = NO_MOTION) -> Motions:
     """Motions under which breaks of both pieces lie against each other, best first.
 
-    One rim point of each piece with its frame already gives a motion. All such motions are judged by a few
-    rim points, then by a few points of the surfaces as well; the best of them and of the ``learned`` ones are
-    settled, roughly and then finely. Both pieces are treated alike: the motions move with the pieces, and a
-    swap inverts them.
+    One crease of each piece already gives a motion. All such motions are judged by the creases beside it,
+    then by some points of all rims and surfaces; the best of them and of the ``learned`` ones are settled,
+    roughly and then finely. Both pieces are treated alike: the motions move with the pieces, and a swap
+    inverts them.
     """
-    spacing = _spacing(x, y)
-    motions = _frame_motions(x.rim, y.rim)
-    motions = _best(motions, _rims(x, y, motions, FIRST, WIDEST), GLIMPSED)
-    motions = _best(motions, _look(x, y, motions, SECOND, WIDEST), PROMISING)
+    spacing, motions = _spacing(x, y), NO_MOTION
+    if x.creases is not None and y.creases is not None:
+        motions, beside = _crease_motions(x.creases, y.creases, spacing)
+        motions = _promising(x, y, motions, beside)
     if len(learned):
-        order = np.argsort(-_look(x, y, learned, SECOND, WIDEST), kind="stable")
+        order = np.argsort(-_look(x, y, learned, SECOND, WIDEST).score, kind="stable")
         motions = np.concatenate([motions, learned[order[:LEARNED]]])
     if not len(motions):
         return NO_MOTION
-    motions = settle_mates(x, y, motions, counts=ROUGH, widest=WIDEST, narrowest=MIDDLE, steps=ROUGH_STEPS)
-    score = _look(x, y, motions, (ROUGH[0], 2 * ROUGH[1]), MIDDLE)
+    motions = settle_mates(x, y, motions, counts=ROUGH, widest=WIDE, narrowest=MIDDLE, steps=ROUGH_STEPS)
+    score = _look(x, y, motions, (ROUGH[0], 2 * ROUGH[1]), MIDDLE).score
     motions = motions[distinct(motions, score, KEPT, SAME_TURN, SAME_SHIFT * spacing)]
     motions = settle_mates(x, y, motions)
     return motions[distinct(motions, mates(x, y, motions).score, most, SAME_TURN, SAME_SHIFT * spacing)]
@@ -281,21 +334,55 @@ def _spacing(x: Sheets, y: Sheets) -> float:
     return root_mean_square(x.spacing, y.spacing)
 
 
-def _best(motions: Motions, score: Numbers, most: int) -> Motions:
-    """The best motions; those that nothing speaks for are left out, since their order means nothing."""
+def _best(score: Numbers, most: int) -> Rows:
+    """Numbers of the best; those that nothing speaks for are left out, since their order means nothing."""
     order = np.argsort(-score, kind="stable")[:most]
-    return motions[order[score[order] > 0]]
+    return order[score[order] > 0]
 
 
-def _frame_motions(x: Rim, y: Rim) -> Motions:
-    """The motions that lay the frame of a rim point of one piece onto that of the other."""
-    rows_x, rows_y = x.order[:ANCHORS], y.order[:ANCHORS]
-    frames_x, frames_y = (
-        np.stack([np.cross(rim.normals, rim.outward), rim.normals, rim.outward], axis=2)[rows]
-        for rim, rows in ((x, rows_x), (y, rows_y))
-    )
-    rotations = np.einsum("bik,k,ajk->abij", frames_y, np.array([-1.0, 1.0, -1.0]), frames_x)
-    return motions_between(rotations, x.feet[rows_x][:, None], y.feet[rows_y]).reshape(-1, 4, 4)
+def _crease_motions(x: Creases, y: Creases, spacing: float) -> tuple[Motions, Numbers]:
+    """Lay creases of one piece onto those of the other; the share of the creases beside them that then meets.
+
+    Only those under which most of them meet are kept.
+    """
+    a, b = np.meshgrid(x.anchors, y.anchors, indexing="ij")
+    cosines = [dot(side.normals, side.beyond) for side in (x, y)]
+    fits = np.abs(cosines[0][a] + cosines[1][b]) < SUPPLEMENT
+    i, j = a[fits], b[fits]
+    turns = _crease_frames(y.normals, -y.beyond)[j] @ _crease_frames(x.normals, x.beyond)[i].swapaxes(1, 2)
+    motions = motions_between(turns, x.points[i], y.points[j])
+    there = _creases_meet(x, y, motions, x.beside[i], spacing)
+    back = _creases_meet(y, x, inverse(motions), y.beside[j], spacing)
+    beside = (there + back) / 2
+    best = _best(beside, GLIMPSED)
+    return motions[best], beside[best]
+
+
+def _promising(x: Sheets, y: Sheets, motions: Motions, beside: Numbers) -> Motions:
+    """The motions that a second look finds best: by all rims, and by the creases beside those laid onto each
+    other."""
+    seen = _look(x, y, motions, SECOND, WIDEST)
+    rows = _best(seen.score, PROMISING), _best(beside + 2 * seen.contact - 3 * seen.depth, PROMISING)
+    return motions[np.unique(np.concatenate(rows))]
+
+
+def _crease_frames(normals: Points, beyond: Points) -> Float64[np.ndarray, "n 3 3"]:
+    """Frames of a crease as columns: along it, between the two normals, and across both."""
+    along, between = unit_rows(np.cross(normals, beyond)), unit_rows(normals + beyond)
+    return np.stack([along, between, np.cross(along, between)], axis=2)
+
+
+def _creases_meet(
+    x: Creases, y: Creases, motions: Motions, rows: Int64[np.ndarray, "g k"], spacing: float
+) -> Numbers:
+    """Share of some creases of x, others for each motion, that meet creases of y."""
+    turned, shift = motions[:, :3, :3].swapaxes(1, 2), motions[:, None, :3, 3]
+    places = x.points[rows] @ turned + shift
+    nearest = y.nearest(places)
+    squared = np.square(places - y.points[nearest]).sum(2) / (LOCAL_REACH * spacing) ** 2
+    agree = np.einsum("gki,gki->gk", x.normals[rows] @ turned, y.normals[nearest])
+    oppose = -np.einsum("gki,gki->gk", x.beyond[rows] @ turned, y.beyond[nearest])
+    return (np.clip(1 - squared, 0, None) * np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)).mean(1)
 
 
 def _meet(x: Rim, y: Rim, motions: Motions, most: int) -> Met:
@@ -354,12 +441,24 @@ def _rims(x: Sheets, y: Sheets, motions: Motions, most: int, reach: float) -> Nu
     return (np.clip(1 - squared, 0, None) * met.alignment) @ met.share
 
 
-def _look(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], reach: float) -> Numbers:
-    """A quick judgement by some points: rims that meet and surface in contact, less what penetrates."""
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """A quick judgement of motions by some points."""
+
+    rims: Numbers
+    contact: Numbers
+    depth: Numbers
+
+    @property
+    def score(self) -> Numbers:
+        return self.rims + self.contact - self.depth
+
+
+def _look(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], reach: float) -> _Look:
+    """Rims that meet and surface in contact, by so many points of either, and what penetrates."""
     found, spacing = _Faced.of(x, y, motions, counts[1]), _spacing(x, y)
-    return (
-        _rims(x, y, motions, counts[0], reach) + (found.contact(spacing) - found.depth(spacing)) @ found.share
-    )
+    contact, depth = (each @ found.share for each in (found.contact(spacing), found.depth(spacing)))
+    return _Look(_rims(x, y, motions, counts[0], reach), contact, depth)
 
 
 def _steps(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], width: float) -> Motions:

@@ -88,7 +88,7 @@ def sample(
     if sheets is not None and normals[0] is None:  # the two walls of a thin piece are told apart then
         x, y = (Surface.of(side.points, side.normals) for side in sheets)
     few = _counts(dense, areas, None, budget)
-    seen = tuple(_seen(dense, few, start, config) for start in range(samplings))
+    seen = tuple(_seen(dense, few, start, rows, config) for start in range(samplings))
     return Sampled(frame, x, y, sheets, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
 
 
@@ -96,12 +96,19 @@ def _sheets(
     x: Surface, y: Surface, x_normals: Points | None, y_normals: Points | None
 ) -> tuple[Sheets, Sheets] | None:
     """Both pieces as sheets; None where one of them is open."""
-    if x_normals is None or y_normals is None:
-        if any(side.border.clear.sum() > OPEN * len(side.points) for side in (x, y)):
-            return None
-        x_normals, y_normals = outward_normals(x), outward_normals(y)
-    one, other = Sheets.of(x.points, x_normals), Sheets.of(y.points, y_normals)
-    return None if one is None or other is None else (one, other)
+    if x_normals is not None and y_normals is not None:
+        found = Sheets.of(x.points, x_normals), Sheets.of(y.points, y_normals)
+        return None if found[0] is None or found[1] is None else (found[0], found[1])
+    shares = [side.border.clear.sum() / len(side.points) for side in (x, y)]
+    if max(shares) > OPEN:
+        return None
+    # the piece with more border is asked first: if it is open, the other one need not be looked at
+    first, last = (x, y) if shares[0] >= shares[1] else (y, x)
+    one = Sheets.of(first.points, outward_normals(first))
+    other = None if one is None else Sheets.of(last.points, outward_normals(last))
+    if one is None or other is None:
+        return None
+    return (one, other) if first is x else (other, one)
 
 
 def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:
@@ -173,9 +180,19 @@ def _counts(
 
 
 def _seen(
-    dense: tuple[Geometry, Geometry], counts: tuple[int, int], start: int, config: BITRConfig
+    dense: tuple[Geometry, Geometry],
+    counts: tuple[int, int],
+    start: int,
+    known: list[Int64[np.ndarray, " n"]],
+    config: BITRConfig,
 ) -> tuple[Geometry, Geometry]:
-    few = (_farthest(side.points, count, start) for side, count in zip(dense, counts, strict=True))
+    """One sampling of both pieces; ``known`` are their farthest points from the first start on."""
+    few = (
+        own[:count]
+        if start == 0 and count <= len(own) < len(side.points)
+        else _farthest(side.points, count, start)
+        for side, count, own in zip(dense, counts, known, strict=True)
+    )
     x, y = (Piece(side, side.rows(rows)) for side, rows in zip(dense, few, strict=True))
     return with_features(x, y, config)
 

@@ -37,6 +37,8 @@ BEYOND = 0.45
 """Spacings from the outermost points of a sample to the border they were sampled from."""
 GAUSS_ROUNDS, GAUSS_DAMPING = 12, 1.0
 """Steps of conjugate gradients for a winding number of 1/2, and the damping over the diagonal."""
+GAUSS_ROWS = 64
+"""Rows of the kernel that are made at once, few enough to stay in the processor's cache."""
 SHARPEN_ROUNDS, SHARPEN_NEIGHBORS, SHARPEN_FROM, SHARPEN_KEEP = 3, 16, 0.5, 0.05
 """Times that a normal is fitted again to neighbours on its own sheet, how many there are, the least cosine
 between their normals, and how much a normal stays as it is, in squared spacings: a line of neighbours fixes
@@ -159,12 +161,16 @@ def surface_elements(surface: Surface) -> Points:
     area times the outward normal where the surface is closed (Lin et al., parametric Gauss reconstruction).
     Distances count as one spacing of eight neighbours at least.
     """
-    x = surface.points
-    distance = cdist(x, x)
-    kernel = np.maximum(distance, np.sqrt(SPACING_RANK) * surface.spacing)
-    kernel = 1 / (4 * np.pi * kernel * kernel * kernel)
-    distance *= kernel
-    damping = GAUSS_DAMPING * np.einsum("ij,ij->i", distance, distance)
+    x, least = surface.points, np.sqrt(SPACING_RANK) * surface.spacing
+    kernel, damping = np.empty((len(x), len(x))), np.empty(len(x))
+    for start in range(0, len(x), GAUSS_ROWS):
+        own = slice(start, start + GAUSS_ROWS)
+        distance = cdist(x[own], x)
+        cube = np.maximum(distance, least)
+        cube *= cube * cube
+        cube *= 4 * np.pi
+        distance *= np.reciprocal(cube, out=kernel[own])
+        damping[own] = GAUSS_DAMPING * np.einsum("ij,ij->i", distance, distance)
 
     def elements(weight: Numbers) -> Points:
         """The transposed sums: Σᵢ wᵢ (xⱼ − xᵢ) kᵢⱼ."""
@@ -179,7 +185,7 @@ def surface_elements(surface: Surface) -> Points:
     direction, power = np.zeros(len(x)), 1.0
     for _ in range(GAUSS_ROUNDS):
         scaled = residual / damping
-        power, before = residual @ scaled, power
+        power, before = float(residual @ scaled), power
         direction = scaled + power / before * direction
         image = winding(elements(direction)) + damping * direction
         step = power / (direction @ image)

@@ -363,10 +363,11 @@ class Verifier:
 def shortlist(sampled: Sampled, proposals: Proposals, verifier: Verifier) -> Proposals:
     """The proposals with the surface matches that promise most; of more of them where nothing convinces."""
     found, score = _promising(sampled, proposals, verifier)
-    if len(proposals.seam):
-        count = len(proposals.seam)
-        seams = Candidates(proposals.seam, ("seam",) * count, ("seam",) * count, proposals.seam)
-        score = max(score, float(verifier.scores(evidence(sampled, proposals, seams)).max()))
+    settled = np.concatenate([proposals.seam, proposals.mate])
+    if len(settled):
+        names = ("seam",) * len(proposals.seam) + ("mate",) * len(proposals.mate)
+        rows = evidence(sampled, proposals, Candidates(settled, names, names, settled))
+        score = max(score, float(verifier.scores(rows).max()))
     if score > CONVINCING:
         return found
     log.info("nothing convinces at a first look: searching more widely")
