@@ -30,14 +30,14 @@ from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
 from bitr.files import whole_file
 
 PAIRS = {
-    ("shapes:cut", "val"): 50,
-    ("openshapes:cut", "val"): 220,
-    ("shapes:crop", "val"): 90,
-    ("openshapes:crop", "val"): 130,
-    ("shapes:noisy", "val"): 50,
-    ("openshapes:noisy", "val"): 70,
-    ("shapes:scan", "val"): 20,
-    ("openshapes:scan", "val"): 40,
+    ("shapes:cut", "val"): 40,
+    ("openshapes:cut", "val"): 150,
+    ("shapes:crop", "val"): 70,
+    ("openshapes:crop", "val"): 100,
+    ("shapes:noisy", "val"): 40,
+    ("openshapes:noisy", "val"): 60,
+    ("shapes:scan", "val"): 12,
+    ("openshapes:scan", "val"): 30,
     ("shapes:fracture", "val"): 60,
     ("openshapes:fracture", "val"): 90,
     ("shapes:vessel", "val"): 30,
@@ -52,7 +52,7 @@ PAIRS = {
     ("airplane", "val"): 12,
     ("mug-hanging", "val"): 3,
     ("car-motorbike", "val"): 6,
-    ("unrelated", "val"): 200,
+    ("unrelated", "val"): 140,
 }
 """Most pairs of each data set and split."""
 

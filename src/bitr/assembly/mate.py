@@ -51,15 +51,15 @@ most."""
 APART, LEAST_BEYOND, STRAIGHTEST = 0.8, 0.15, 0.95
 """Cosine between normals below which a point lies beyond the crease, the least weight of such points, and the
 cosine between the two sheets from which on there is no crease."""
-ANCHORS = 160
-"""Creases of either piece that are laid onto each other."""
+ANCHORS, RIM_ANCHORS = 144, 64
+"""Creases and rim points of either piece that are laid onto each other."""
 SUPPLEMENT = 0.35
 """Most that the sum of the cosines at two creases may differ from 0: at a joint the angles add up to 180°."""
 LOCAL, LOCAL_REACH = 12, 3.0
-"""Creases beside an anchor that a first look judges a motion by, and the spacings within which they meet."""
-GLIMPSED, PROMISING, LEARNED, KEPT = 1500, 100, 64, 40
-"""Motions that a second look judges, that are settled roughly, by either judgement and of learned matches,
-and that are settled well."""
+"""Creases beside an anchor that tell whether it is laid well, and the spacings within which they meet."""
+GLIMPSED, PROMISING, LEARNED, KEPT = 700, 100, 64, 40
+"""Motions that a first and a second look leave, by either judgement; of learned matches that are settled
+roughly, too; and that are settled well."""
 POINTS = 1000
 """Points of the larger piece that the network sees."""
 MATCHES, AGREED = 300, 40
@@ -67,8 +67,9 @@ MATCHES, AGREED = 300, 40
 of them agree on."""
 NEAR_MATCH = 4.0
 """Spacings within which a match agrees with a motion."""
-SECOND, ROUGH, FINE = (32, 64), (40, 64), (160, 400)
-"""Rim points and surface points of either piece that a second look, a rough and a fine step go by."""
+FIRST, SECOND, ROUGH, FINE = (16, 16), (32, 64), (40, 64), (160, 400)
+"""Rim points and surface points of either piece that a first and a second look, a rough and a fine step go
+by."""
 WIDEST, WIDE, MIDDLE, NARROWEST = 5.0, 3.5, 2.5, 1.2
 """Spacings within which rims are near at a second look; of the first, a middle and the last kernel."""
 ROUGH_STEPS, STEPS = 6, 10
@@ -216,15 +217,18 @@ class Mates:
 def mate_motions(x: Sheets, y: Sheets, most: int, learned: Motions = NO_MOTION) -> Motions:
     """Motions under which breaks of both pieces lie against each other, best first.
 
-    One crease of each piece already gives a motion. All such motions are judged by the creases beside it,
-    then by some points of all rims and surfaces; the best of them and of the ``learned`` ones are settled,
-    roughly and then finely. Both pieces are treated alike: the motions move with the pieces, and a swap
-    inverts them.
+    One crease of each piece already gives a motion, and so does one rim point with its frame. All such
+    motions are judged by some points of rims and surfaces, and by the creases beside the two; the best of
+    them and of the ``learned`` ones are settled, roughly and then finely. Both pieces are treated alike: the
+    motions move with the pieces, and a swap inverts them.
     """
-    spacing, motions = _spacing(x, y), NO_MOTION
-    if x.creases is not None and y.creases is not None:
-        motions, beside = _crease_motions(x.creases, y.creases, spacing)
-        motions = _promising(x, y, motions, beside)
+    spacing = _spacing(x, y)
+    motions, beside = _crease_motions(x.creases, y.creases, spacing)
+    frames = _frame_motions(x.rim, y.rim)
+    motions, beside = np.concatenate([motions, frames]), np.append(beside, np.zeros(len(frames)))
+    for counts, most in ((FIRST, GLIMPSED), (SECOND, PROMISING)):
+        rows = _promising(_look(x, y, motions, counts, WIDEST), beside, most)
+        motions, beside = motions[rows], beside[rows]
     if len(learned):
         order = np.argsort(-_look(x, y, learned, SECOND, WIDEST).score, kind="stable")
         motions = np.concatenate([motions, learned[order[:LEARNED]]])
@@ -340,11 +344,21 @@ def _best(score: Numbers, most: int) -> Rows:
     return order[score[order] > 0]
 
 
-def _crease_motions(x: Creases, y: Creases, spacing: float) -> tuple[Motions, Numbers]:
-    """Lay creases of one piece onto those of the other; the share of the creases beside them that then meets.
+def _frame_motions(x: Rim, y: Rim) -> Motions:
+    """The motions that lay the frame of a rim point of one piece onto that of the other."""
+    rows_x, rows_y = x.order[:RIM_ANCHORS], y.order[:RIM_ANCHORS]
+    frames_x, frames_y = (
+        np.stack([np.cross(rim.normals, rim.outward), rim.normals, rim.outward], axis=2)[rows]
+        for rim, rows in ((x, rows_x), (y, rows_y))
+    )
+    rotations = np.einsum("bik,k,ajk->abij", frames_y, np.array([-1.0, 1.0, -1.0]), frames_x)
+    return motions_between(rotations, x.feet[rows_x][:, None], y.feet[rows_y]).reshape(-1, 4, 4)
 
-    Only those under which most of them meet are kept.
-    """
+
+def _crease_motions(x: Creases | None, y: Creases | None, spacing: float) -> tuple[Motions, Numbers]:
+    """The motions that lay creases onto each other, and how many of the creases beside them then meet."""
+    if x is None or y is None:
+        return NO_MOTION, np.zeros(0)
     a, b = np.meshgrid(x.anchors, y.anchors, indexing="ij")
     cosines = [dot(side.normals, side.beyond) for side in (x, y)]
     fits = np.abs(cosines[0][a] + cosines[1][b]) < SUPPLEMENT
@@ -353,17 +367,13 @@ def _crease_motions(x: Creases, y: Creases, spacing: float) -> tuple[Motions, Nu
     motions = motions_between(turns, x.points[i], y.points[j])
     there = _creases_meet(x, y, motions, x.beside[i], spacing)
     back = _creases_meet(y, x, inverse(motions), y.beside[j], spacing)
-    beside = (there + back) / 2
-    best = _best(beside, GLIMPSED)
-    return motions[best], beside[best]
+    return motions, (there + back) / 2
 
 
-def _promising(x: Sheets, y: Sheets, motions: Motions, beside: Numbers) -> Motions:
-    """The motions that a second look finds best: by all rims, and by the creases beside those laid onto each
-    other."""
-    seen = _look(x, y, motions, SECOND, WIDEST)
-    rows = _best(seen.score, PROMISING), _best(beside + 2 * seen.contact - 3 * seen.depth, PROMISING)
-    return motions[np.unique(np.concatenate(rows))]
+def _promising(seen: _Look, beside: Numbers, most: int) -> Rows:
+    """Numbers of the best motions by all rims, and by the creases beside those laid onto each other."""
+    rows = _best(seen.score, most), _best(beside + 2 * seen.contact - 3 * seen.depth, most)
+    return np.unique(np.concatenate(rows))
 
 
 def _crease_frames(normals: Points, beyond: Points) -> Float64[np.ndarray, "n 3 3"]:
