@@ -23,6 +23,9 @@ LOOK_REACH = 5.0
 """Spacings within which borders count as near, at a first look."""
 FINAL_REACH = 1.5
 """Spacings of the last kernel."""
+CLEAR_REACH, CLEAR_STEPS, FEWEST_CLEAR = 2.0, 8, 6
+"""Spacings of the first kernel of the last steps, by points right at a border alone; how many steps there
+are, and the least points of either piece."""
 STEPS = 12
 ACROSS, OUT, ALONG = 0.3, 0.6, 4.0
 """Standard deviations of a border point's place, in spacings: across the surface, across the border in the
@@ -168,10 +171,22 @@ def _reduce(surface: Surface, rows: Bool[np.ndarray, " m"], outward: Float64[np.
 
 
 def settle(x: Surface, y: Surface, motions: Motions, widest: float = LOOK_REACH) -> Motions:
-    """Move motions to where the borders meet, by robust two-sided steps from wide to narrow."""
+    """Move motions to where the borders meet, by robust two-sided steps from wide to narrow.
+
+    The last steps go by the points that are beyond doubt: thin parts and creases, which are taken for borders
+    as well, pull a pose off its place.
+    """
     spacing = common_spacing(x, y)
     for width in np.geomspace(widest, FINAL_REACH, STEPS) * spacing:
         motions = _steps(meet(x.border, y.border, motions), width, spacing) @ motions
+    rows_x, rows_y = np.flatnonzero(x.border.clear), np.flatnonzero(y.border.clear)
+    if min(len(rows_x), len(rows_y)) < FEWEST_CLEAR or len(rows_x) + len(rows_y) == len(x.border) + len(
+        y.border
+    ):
+        return motions
+    clear_x, clear_y = x.border.take(rows_x), y.border.take(rows_y)
+    for width in np.geomspace(CLEAR_REACH, FINAL_REACH, CLEAR_STEPS) * spacing:
+        motions = _steps(meet(clear_x, clear_y, motions), width, spacing) @ motions
     return motions
 
 

@@ -83,6 +83,12 @@ class Border(Sample):
     def tangents(self) -> Points:
         return np.cross(self.normals, self.outward)
 
+    def take(self, rows: Rows) -> Border:
+        """Some of the points."""
+        points = self.points[rows]
+        tree = KdTree(points) if len(points) else None
+        return Border(points, self.normals[rows], self.outward[rows], self.clear[rows], tree)
+
 
 @dataclass(frozen=True, eq=False)
 class Surface(Sample):
