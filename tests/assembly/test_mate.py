@@ -6,7 +6,7 @@ import torch
 
 from bitr.assembly.align import Frame
 from bitr.assembly.assemble import Settings, judge
-from bitr.assembly.mate import Sheets, match_breaks, mate_motions, mates, settle_mates
+from bitr.assembly.mate import Sheets, _crease_motions, match_breaks, mate_motions, mates, settle_mates
 from bitr.assembly.sample import sample
 from bitr.data.poses import inverse, pose
 from bitr.groups import Rigid
@@ -91,6 +91,42 @@ def test_open_pieces_without_normals_are_no_sheets():
     x, y, _ = pieces(count=900)
     halves = [Geometry(points[points[:, 0] > np.median(points[:, 0])]) for points in (x[0], y[0])]
     assert sample(*halves, network().model.config, 100, 1).sheets is None
+
+
+def test_the_creases_of_a_cube_are_its_edges():
+    dense = as_points(box(), 6000, 0)
+    rows = farthest_points(dense.points, 900)
+    cube = Sheets.of(dense.points[rows], dense.normals[rows])
+    assert cube is not None
+    found = cube.creases
+    assert found is not None
+    assert len(found.anchors) > 80
+    away = np.abs(np.abs(found.feet) - 0.5)
+    assert np.quantile(np.sort(away, axis=1)[:, 1], 0.9) < cube.spacing  # an edge is at the end of two axes
+    assert np.abs(np.einsum("ni,ni->n", found.normals, found.beyond)).max() < 0.2
+
+
+def test_at_a_joint_the_sheets_go_on_and_the_breaks_face_each_other(broken):
+    x, y, truth = broken
+    places, turn = moved(x.creases.points, truth), truth[:3, :3].T
+    rows = y.creases.nearest(places)
+    on = np.linalg.norm(places - y.creases.points[rows], axis=1) < 1.5 * y.spacing
+    agree = np.einsum("ni,ni->n", x.creases.normals @ turn, y.creases.normals[rows])[on]
+    oppose = -np.einsum("ni,ni->n", x.creases.beyond @ turn, y.creases.beyond[rows])[on]
+    assert on.sum() > 10
+    assert np.median(agree) > 0.8
+    assert np.median(oppose) > 0.8
+
+
+def test_a_swap_inverts_the_motions_of_creases(broken):
+    x, y, _ = broken
+    motions, beside = _crease_motions(x.creases, y.creases, x.spacing)
+    others, others_beside = _crease_motions(y.creases, x.creases, x.spacing)
+    assert len(motions) == len(others) > 1000
+    for i in range(0, len(motions), len(motions) // 20):
+        apart = np.abs(others - inverse(motions[i])).max((1, 2))
+        assert apart.min() < 1e-9
+        assert others_beside[apart.argmin()] == pytest.approx(beside[i], abs=1e-9)
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -124,6 +124,8 @@ class Creases(Sample):
     """
 
     points: Points
+    """Lifted along their normals, as those of a rim: both sheets at a crease end there."""
+    feet: Points
     normals: Points
     """Of the sheet that ends here."""
     beyond: Points
@@ -148,11 +150,12 @@ class Creases(Sample):
         clear = np.flatnonzero((far.sum(1) > LEAST_BEYOND) & (np.abs(dot(own, beyond)) < STRAIGHTEST))
         if len(clear) < FEWEST:
             return None
-        points = rim.feet[clear]
+        feet, own = rim.feet[clear], own[clear]
+        points = feet + POST * surface.spacing * own
         tree = KdTree(points)
         beside = tree.batch_knn_search(points, min(LOCAL, len(points)))[0].view(np.int64)
-        anchors = farthest_points(points, min(ANCHORS, len(points)))
-        return cls(points, own[clear], beyond[clear], beside, anchors, tree)
+        anchors = farthest_points(feet, min(ANCHORS, len(feet)))
+        return cls(points, feet, own, beyond[clear], beside, anchors, tree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,7 +367,7 @@ def _crease_motions(x: Creases | None, y: Creases | None, spacing: float) -> tup
     fits = np.abs(cosines[0][a] + cosines[1][b]) < SUPPLEMENT
     i, j = a[fits], b[fits]
     turns = _crease_frames(y.normals, -y.beyond)[j] @ _crease_frames(x.normals, x.beyond)[i].swapaxes(1, 2)
-    motions = motions_between(turns, x.points[i], y.points[j])
+    motions = motions_between(turns, x.feet[i], y.feet[j])
     there = _creases_meet(x, y, motions, x.beside[i], spacing)
     back = _creases_meet(y, x, inverse(motions), y.beside[j], spacing)
     return motions, (there + back) / 2
@@ -387,12 +390,12 @@ def _creases_meet(
 ) -> Numbers:
     """Share of some creases of x, others for each motion, that meet creases of y."""
     turned, shift = motions[:, :3, :3].swapaxes(1, 2), motions[:, None, :3, 3]
-    places = x.points[rows] @ turned + shift
-    nearest = y.nearest(places)
-    squared = np.square(places - y.points[nearest]).sum(2) / (LOCAL_REACH * spacing) ** 2
+    nearest = y.nearest(x.points[rows] @ turned + shift)
+    squared = np.square(x.feet[rows] @ turned + shift - y.feet[nearest]).sum(2)
     agree = np.einsum("gki,gki->gk", x.normals[rows] @ turned, y.normals[nearest])
     oppose = -np.einsum("gki,gki->gk", x.beyond[rows] @ turned, y.beyond[nearest])
-    return (np.clip(1 - squared, 0, None) * np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)).mean(1)
+    near = np.clip(1 - squared / (LOCAL_REACH * spacing) ** 2, 0, None)
+    return (near * np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)).mean(1)
 
 
 def _meet(x: Rim, y: Rim, motions: Motions, most: int) -> Met:

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Frame, Points, centroid
 from bitr.assembly.mate import Sheets
-from bitr.assembly.surface import Surface, outward_normals
+from bitr.assembly.surface import Rows, Surface, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points, farthest_points
@@ -183,7 +183,7 @@ def _seen(
     dense: tuple[Geometry, Geometry],
     counts: tuple[int, int],
     start: int,
-    known: list[Int64[np.ndarray, " n"]],
+    known: list[Rows],
     config: BITRConfig,
 ) -> tuple[Geometry, Geometry]:
     """One sampling of both pieces; ``known`` are their farthest points from the first start on."""
