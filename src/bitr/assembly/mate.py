@@ -71,7 +71,7 @@ FIRST, SECOND, ROUGH, FINE = (16, 16), (32, 64), (40, 64), (160, 400)
 """Rim points and surface points of either piece that a first and a second look, a rough and a fine step go
 by."""
 WIDEST, WIDE, MIDDLE, NARROWEST = 5.0, 3.5, 2.5, 1.2
-"""Spacings within which rims are near at a second look; of the first, a middle and the last kernel."""
+"""Spacings within which rims are near at a look; spacings of the first, a middle and the last kernel."""
 ROUGH_STEPS, STEPS = 6, 10
 TOUCHING, FACING = 2.5, 0.5
 """Spacings within which breaks are in contact, and the least cosine between one normal and the other's
@@ -229,8 +229,8 @@ def mate_motions(x: Sheets, y: Sheets, most: int, learned: Motions = NO_MOTION) 
     motions, beside = _crease_motions(x.creases, y.creases, spacing)
     frames = _frame_motions(x.rim, y.rim)
     motions, beside = np.concatenate([motions, frames]), np.append(beside, np.zeros(len(frames)))
-    for counts, most in ((FIRST, GLIMPSED), (SECOND, PROMISING)):
-        rows = _promising(_look(x, y, motions, counts, WIDEST), beside, most)
+    for counts, left in ((FIRST, GLIMPSED), (SECOND, PROMISING)):
+        rows = _promising(_look(x, y, motions, counts, WIDEST), beside, left)
         motions, beside = motions[rows], beside[rows]
     if len(learned):
         order = np.argsort(-_look(x, y, learned, SECOND, WIDEST).score, kind="stable")
