@@ -127,9 +127,9 @@ class Creases(Sample):
     """Lifted along their normals, as those of a rim: both sheets at a crease end there."""
     feet: Points
     normals: Points
-    """Of the sheet that ends here."""
+    """Normals of the sheet that ends here."""
     beyond: Points
-    """Of the other sheet."""
+    """Normals of the other sheet."""
     beside: Int64[np.ndarray, "n k"]
     """Numbers of the nearest creases, the own one among them."""
     anchors: Rows
@@ -251,7 +251,7 @@ class Matched:
     motions: Motions
     places: Correspondences
     chance: Numbers
-    """Of each match."""
+    """Chance that each match is right."""
 
     def support(self, motions: Motions) -> Numbers:
         """How many matches agree with each motion, each counted by its chance."""
