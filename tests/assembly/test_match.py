@@ -8,6 +8,7 @@ from bitr.assembly.match import (
     TOLERANCE,
     WIDER,
     Correspondences,
+    _fit,
     correspond,
     descriptors,
     frame_motions,
@@ -147,6 +148,15 @@ def test_correspondences_of_two_places_fix_no_motion():
     """Each place may look like several others, so that many correspondences still tell two places only."""
     x = np.repeat([[0.0, 0, 0], [1.0, 0, 0]], 6, axis=0)
     assert match_motions(Correspondences(x, x, 0.1), 4).shape == (0, 4, 4)
+
+
+def test_places_that_vary_together_along_one_direction_only_fix_no_motion():
+    """Both sides span a plane, but across the common direction nothing goes with anything."""
+    a, b = np.repeat([-1.0, 1.0], 2), np.tile([-1.0, 1.0], 2)
+    x, y = np.stack([a, b, 0 * a], axis=1), np.stack([a, a * b, 0 * a], axis=1)
+    weights = np.ones((1, 4))
+    assert len(_fit(Correspondences(x, y, 0.1), weights)) == 0
+    assert len(_fit(Correspondences(x, x, 0.1), weights)) == 1
 
 
 def test_support_counts_what_agrees():

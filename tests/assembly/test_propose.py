@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from bitr.assembly.align import Freedom
 from bitr.assembly.finish import METHODS
-from bitr.assembly.propose import propose
+from bitr.assembly.propose import propose, widen
 from bitr.assembly.sample import sample
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -73,6 +74,19 @@ def test_a_second_look_at_few_points_does_not_bring_the_same_motions_twice():
     found = proposed(*two_pieces(500), frozenset(["overlap"]), samplings=1)[1]
     apart = [np.abs(a - b).max() for i, a in enumerate(found.match) for b in found.match[:i]]
     assert min(apart, default=1.0) > 1e-3
+
+
+@pytest.mark.parametrize("turns", ["z", "none"])
+def test_a_second_look_seeks_among_all_motions_and_brings_them_to_those_allowed(turns):
+    sampled, found = proposed(*two_pieces(500), frozenset(["overlap", "seam"]), samplings=1)
+    free, freedom = widen(sampled, found), Freedom(turns)
+    with freedom.hold():
+        held = widen(sampled, found)
+    for name in ("match", "seam"):
+        before, own, other = (getattr(each, name) for each in (found, held, free))
+        new = freedom.project(other[len(before) :])
+        np.testing.assert_allclose(own, np.concatenate([before, new]), atol=1e-12)
+    assert len(held.match) > len(found.match)
 
 
 def test_what_the_model_refuses_names_both_files():

@@ -118,7 +118,8 @@ def match_motions(found: Correspondences, most: int) -> Motions:
 
 
 def _fit(found: Correspondences, weights: Float64[np.ndarray, "s n"]) -> Motions:
-    """Arun's motions of weighted points that span a plane: on a line rounding would choose the rotation.
+    """Arun's motions of weighted points that span a plane, alike on both sides: on a line, or where a plane
+    meets one that it has nothing in common with, rounding would choose the rotation.
 
     All from the same points, so that their first and second moments are products of matrices.
     """
@@ -130,6 +131,8 @@ def _fit(found: Correspondences, weights: Float64[np.ndarray, "s n"]) -> Motions
     for own in (slice(3), slice(3, 6)):
         values = np.linalg.eigvalsh(spread[:, own, own])
         fixed &= values[:, 1] > THIN**2 * values[:, 2]
+    common = np.linalg.svd(spread[:, 3:, :3], compute_uv=False)
+    fixed &= common[:, 1] > THIN**2 * common[:, 0]
     rotations = nearest_rotation(torch.from_numpy(spread[fixed, 3:, :3])).numpy()
     return motions_between(rotations, mean[fixed, :3], mean[fixed, 3:])
 

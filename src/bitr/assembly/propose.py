@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from bitr.assembly.align import (
+    ANY,
     HELD,
     NO_MOTION,
     Matrix,
@@ -100,10 +101,14 @@ def propose(
 
 
 def widen(sampled: Sampled, proposals: Proposals) -> Proposals:
-    """More motions of the borders and of the surfaces, where nothing convinces at a first look."""
-    ended, (found, match) = side_by_side(
-        partial(end_motions, *proposals.ends, OF_ENDS), partial(_of_more_surface, sampled, proposals)
-    )
+    """More motions of the borders and of the surfaces, where nothing convinces at a first look.
+
+    They are sought among all motions, as at the first look, and then brought to those that are allowed.
+    """
+    with ANY.hold():
+        ended, (found, match) = side_by_side(
+            partial(end_motions, *proposals.ends, OF_ENDS), partial(_of_more_surface, sampled, proposals)
+        )
     seam, match = (HELD.get().project(each) for each in (ended, match))
     seam, match = np.concatenate([proposals.seam, seam]), np.concatenate([proposals.match, match])
     return replace(proposals, seam=seam, match=match, correspondences=found)
