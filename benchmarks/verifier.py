@@ -70,9 +70,30 @@ def _with_symmetry(pair: AssemblyPair) -> AssemblyPair:
 
 
 @cache
-def _network(model: str) -> Network:
+def network_of(model: str) -> Network:
+    """The network of this process, which has one thread."""
     torch.set_num_threads(1)
     return Network.of(model)
+
+
+def write_rows(path: Path, rows: Rows, id: str) -> None:
+    """Keep the candidates of a pair."""
+    with whole_file(path, force=True) as temporary, open(temporary, "wb") as file:
+        np.savez(
+            file,
+            evidence=rows.evidence,
+            right=rows.right,
+            poses=rows.poses,
+            methods=np.array(rows.methods),
+            id=np.array(id),
+        )
+
+
+def read_rows(path: Path) -> tuple[Rows, str]:
+    """The candidates of a pair and its id."""
+    with np.load(path, allow_pickle=False) as found:
+        methods = tuple(str(each) for each in found["methods"])
+        return Rows(found["evidence"], found["right"], found["poses"], methods), str(found["id"])
 
 
 def keep_rows(folder: Path, model: str, name: str, split: str, number: int) -> tuple[Rows, str]:
@@ -80,20 +101,10 @@ def keep_rows(folder: Path, model: str, name: str, split: str, number: int) -> t
     path = folder / f"{name.replace(':', '-')}-{split}-{number}.npz"
     if not path.is_file():
         pair = _pairs(name, split)[number]
-        (rows,) = collect(_network(model), [[pair]], label=_with_symmetry)
-        with whole_file(path, force=True) as temporary, open(temporary, "wb") as file:
-            np.savez(
-                file,
-                evidence=rows.evidence,
-                right=rows.right,
-                poses=rows.poses,
-                methods=np.array(rows.methods),
-                id=np.array(pair.id),
-            )
-    with np.load(path, allow_pickle=False) as found:
-        methods = tuple(str(each) for each in found["methods"])
-        rows = Rows(found["evidence"], found["right"], found["poses"], methods)
-        return rows, _object(name, str(found["id"]))
+        (rows,) = collect(network_of(model), [[pair]], label=_with_symmetry)
+        write_rows(path, rows, pair.id)
+    rows, id = read_rows(path)
+    return rows, _object(name, id)
 
 
 def _object(name: str, id: str) -> str:

@@ -132,8 +132,9 @@ def test_a_second_candidate_casts_doubt_from_a_score_on():
     assert 0 < doubting.confidence(-50.0, 50.0) < doubting.confidence(50.0, None) <= 1
 
 
-def test_the_shipped_verifier_is_whole():
-    found = shipped_verifier()
+@pytest.mark.parametrize("name", ["verifier", "puzzle-verifier"])
+def test_a_shipped_verifier_is_whole(name):
+    found = shipped_verifier(name)
     assert found.hidden.shape[0] == len(NAMES)
     assert (found.high >= found.low).all()
     assert np.isfinite(found.scores(np.zeros((2, len(NAMES))))).all()

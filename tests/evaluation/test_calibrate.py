@@ -55,6 +55,18 @@ def test_the_fit_separates_right_from_wrong():
     np.testing.assert_array_equal(check(again, rows(5, rng)).confidence >= 0, True)
 
 
+def test_few_pairs_added_to_a_base_tell_more_than_alone():
+    rng = np.random.default_rng(5)
+    base, _ = calibrate(ORIGIN, rows(300, rng))
+    few, fresh = rows(60, rng), rows(400, rng)
+    added, _ = calibrate(ORIGIN, few, base=base)
+    alone, _ = calibrate(ORIGIN, few)
+    width = base.hidden.shape[1]
+    np.testing.assert_array_equal(added.hidden[:, :width], base.hidden)
+    np.testing.assert_array_equal(added.last[:width], base.last)
+    assert check(added, fresh).to_dict()["auroc"] > check(alone, fresh).to_dict()["auroc"] + 0.05
+
+
 def test_noise_is_not_held_for_knowledge():
     """No pair is checked by a fit that saw it."""
     rng = np.random.default_rng(1)

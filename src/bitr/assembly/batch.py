@@ -377,11 +377,11 @@ class Cores:
         spawn = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_start, initargs=(model,))
 
-    def solver(self, settings: Settings, joints: tuple[str, ...]) -> Solver:
-        """Make a solver that tries these kinds of joint."""
+    def solver(self, settings: Settings, changes: Mapping[str, Any]) -> Solver:
+        """Make a solver; ``changes`` are fields of the network that differ from those of the weights."""
 
         def solve(pairs: Sequence[Pair]) -> Iterator[Row]:
-            jobs = [self._pool.submit(_solve_in_process, pair, settings, joints) for pair in pairs]
+            jobs = [self._pool.submit(_solve_in_process, pair, settings, changes) for pair in pairs]
             try:
                 for done in as_completed(jobs):
                     yield done.result()
@@ -405,19 +405,19 @@ def _start(model: str) -> None:
     _network = Network.of(model)
 
 
-def _solve_in_process(pair: Pair, settings: Settings, joints: tuple[str, ...]) -> Row:
+def _solve_in_process(pair: Pair, settings: Settings, changes: Mapping[str, Any]) -> Row:
     assert _network is not None  # _start
-    return solve_pair(pair, replace(_network, joints=joints), settings)
+    return solve_pair(pair, replace(_network, **changes), settings)
 
 
 def solve_on_ray(
-    model: str, settings: Settings, workers: int | None = None, joints: tuple[str, ...] | None = None
+    model: str, settings: Settings, workers: int | None = None, changes: Mapping[str, Any] | None = None
 ) -> Solver:
     """Make a solver on the cluster at RAY_ADDRESS or, without one, on this machine.
 
     Each worker loads the model once. Clouds, and weights given by a path, must be on all machines of the
-    cluster under the same absolute path. ``joints`` limits the kinds of joint that are tried; None: those
-    that the weights are for.
+    cluster under the same absolute path. ``changes`` are fields of the network that differ from those of the
+    weights.
     """
     ray = _import_ray()
     if workers is not None and workers < 1:
@@ -431,7 +431,7 @@ def solve_on_ray(
             blocks = min(len(items), max(BLOCKS, len(items) // PER_BLOCK))
             rows = ray.data.from_items(items, override_num_blocks=blocks).map(
                 Worker,
-                fn_constructor_args=(path, model, settings, joints),
+                fn_constructor_args=(path, model, settings, changes),
                 concurrency=max(1, min(most, len(items))),
                 num_cpus=1,
             )
@@ -445,10 +445,9 @@ class Worker:
     """A process of the cluster, with its own model; pairs and rows travel as JSON."""
 
     def __init__(
-        self, path: str, name: str, settings: Settings, joints: tuple[str, ...] | None = None
+        self, path: str, name: str, settings: Settings, changes: Mapping[str, Any] | None = None
     ) -> None:
-        network = replace(Network.of(path), name=name)
-        self.network = network if joints is None else replace(network, joints=joints)
+        self.network = replace(Network.of(path), name=name, **(changes or {}))
         self.settings = settings
 
     def __call__(self, item: dict[str, Any]) -> dict[str, str]:

@@ -50,12 +50,12 @@ TURN, SHIFT = np.radians(10), 0.13
 """Standard deviations of a right hypothesis: angle, and shift over the size of the two parts."""
 AGREES = 0.05
 """Closeness from which on a hypothesis agrees with a pose; less counts as nothing."""
-BESIDE, POWER = 3.0, 0.8
-"""Chance of a hypothesis beside the best, by its confidence c: the first times c to the power of the second,
-as counted on puzzles of the validation split; the verifier was calibrated for the best alone."""
-MERGED = 1.5
-"""Log odds that a hypothesis gains where one of the parts was merged, as counted on puzzles of the validation
-split: a small piece meets little of a large part's border, which the verifier takes for doubtful."""
+BESIDE = 0.01
+"""Chance that a hypothesis beside the best has in addition to its confidence, as counted on pairs of puzzles
+of the validation split; the verifier was calibrated for the best alone."""
+SINGLE, MERGED = -0.3, 0.4
+"""Log odds that a hypothesis gains, of two pieces and where one of the parts was merged, counted alike: the
+verifier does not know which parts were, and those belong together more often."""
 SUREST = 0.98
 """Most that the best hypothesis counts."""
 STATES, LIKELY = 32, 6
@@ -150,16 +150,17 @@ class Edge:
     def of(
         cls, first: Part, second: Part, unit: float, row: Mapping[str, Any], most: int | None = None
     ) -> Edge:
-        """With the best ``most`` hypotheses; None: all."""
+        """With the best ``most`` hypotheses; None: all. One alone is as likely as the verifier says."""
         listed = (row["hypotheses"] or [])[:most]
         size = root_mean_square(first.size, second.size) / unit
         if not listed or row["status"] == "degenerate":
             return cls(NO_MOTION, np.empty(0), (), size, row)
         poses = frame_of(first, second, unit).inside(np.array([each["transformation"] for each in listed]))
-        chance = BESIDE * np.array([each["confidence"] for each in listed]) ** POWER
+        chance = BESIDE + np.array([each["confidence"] for each in listed])
         chance[0] = row["confidence"]
-        if len(first.places) + len(second.places) > 2:
-            chance = expit(logit(np.clip(chance, 1e-9, 1 - 1e-9)) + MERGED)
+        if most != 1:
+            gain = MERGED if len(first.places) + len(second.places) > 2 else SINGLE
+            chance = expit(logit(np.clip(chance, 1e-9, 1 - 1e-9)) + gain)
         chance[0] = min(chance[0], SUREST)
         chance[1:] *= min(1.0, (1 - chance[0]) / max(chance[1:].sum(), 1e-12))
         return cls(poses, chance, tuple(each["method"] for each in listed), size, row)

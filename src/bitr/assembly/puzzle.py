@@ -40,6 +40,7 @@ from bitr.assembly.overlay import overlaps
 from bitr.assembly.sample import DENSE, area_of_cloud
 from bitr.assembly.seam import seam_motions
 from bitr.assembly.surface import Surface
+from bitr.assembly.verify import shipped_verifier
 from bitr.data.poses import inverse
 from bitr.errors import InputError
 from bitr.io import Geometry, as_geometry, as_points, farthest_points, join, write
@@ -434,22 +435,31 @@ class Workshop:
         if jobs:
             name = hashlib.sha256(json.dumps([is_full, *map(asdict, jobs)]).encode("ascii")).hexdigest()[:16]
             table = self.folder / f"pairs-{name}.jsonl"
-            joints = self.network.joints if is_full else tuple(j for j in QUICK if j in self.network.joints)
+            changes = {} if is_full else self._quick
             settings = Settings("auto", HYPOTHESES, points=self.points, seed=self.seed)
-            network, solver = replace(self.network, joints=joints), self._solver(settings, joints, len(jobs))
+            network, solver = replace(self.network, **changes), self._solver(settings, changes, len(jobs))
             run_batch(jobs, network, settings, table, solver=solver, on_row=self.on_row)
             rows = {row["id"]: row for row in map(json.loads, table.read_text("ascii").splitlines())}
             for i, j in todo:
                 self.known[files[i], files[j], is_full] = rows[f"{i}-{j}"]
         return {(i, j): self.known[files[i], files[j], is_full] for i, j in pairs}
 
-    def _solver(self, settings: Settings, joints: tuple[str, ...], count: int) -> Solver | None:
+    @cached_property
+    def _quick(self) -> dict[str, Any]:
+        """What differs at a first look: the kinds of joint, and a verifier that knows pieces of many."""
+        own = self.network.own_verifier
+        return {
+            "joints": tuple(joint for joint in QUICK if joint in self.network.joints),
+            "own_verifier": shipped_verifier("puzzle-verifier") if own is None else own,
+        }
+
+    def _solver(self, settings: Settings, changes: Mapping[str, Any], count: int) -> Solver | None:
         """A cluster or processes of this machine, which stay for the next look; None: this process."""
         if self.ray:
             self.started.enter_context(ray_cluster())  # the first one connects, and the last one ends it
-            return solve_on_ray(self.model, settings, joints=joints)
+            return solve_on_ray(self.model, settings, changes=changes)
         fewest = 2 if "_cores" in self.__dict__ else WORTH_A_START
-        return self._cores.solver(settings, joints) if self.workers > 1 and count >= fewest else None
+        return self._cores.solver(settings, changes) if self.workers > 1 and count >= fewest else None
 
     @cached_property
     def _cores(self) -> Cores:

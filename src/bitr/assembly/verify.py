@@ -395,7 +395,10 @@ RUNNER_UP = -4.0
 
 
 @cache
-def shipped_verifier() -> Verifier:
-    """The verifier that comes with bitr, for weights without one of their own."""
-    text = (resources.files("bitr") / "weights" / "verifier.json").read_text(encoding="utf-8")
+def shipped_verifier(name: str = "verifier") -> Verifier:
+    """A verifier that comes with bitr, for weights without one of their own.
+
+    ``verifier`` is for two pieces of a whole, ``puzzle-verifier`` for two of many.
+    """
+    text = (resources.files("bitr") / "weights" / f"{name}.json").read_text(encoding="utf-8")
     return Verifier.from_dict(json.loads(text))

@@ -29,7 +29,8 @@ LEAST = 50
 """Minimum number of pairs to fit on."""
 HIDDEN, ENSEMBLE = 16, 5
 """Hidden units of a network, and the number of networks whose mean is taken."""
-STEPS, RATE, DECAY = 250, 0.03, 1e-2
+STEPS, RATE, DECAY, BASE_DECAY = 250, 0.03, 1e-2, 0.1
+"""Steps, rate and decay of a fit; what is added to a base decays faster."""
 RANGE = (0.005, 0.995)
 """Quantiles of each feature that count as the ends of its range."""
 JOINT = 0.05
@@ -180,16 +181,23 @@ def collect(
 
 
 def calibrate(
-    origin: Origin, rows: Sequence[Rows], seed: int = 0, objects: Sequence[str] | None = None
+    origin: Origin,
+    rows: Sequence[Rows],
+    seed: int = 0,
+    objects: Sequence[str] | None = None,
+    base: Verifier | None = None,
 ) -> tuple[Verifier, Check]:
     """The verifier, fitted on all pairs, and confidences that were each fitted on other pairs.
 
-    ``objects`` names what each pair is of, if several are of one: these are checked together.
+    ``objects`` names what each pair is of, if several are of one: these are checked together. With a ``base``
+    only the difference from its scores is fitted, for which fewer pairs are enough.
     """
     require_enough(origin, len(rows))
     own = np.arange(len(rows)) if objects is None else np.unique(np.array(objects), return_inverse=True)[1]
     fold = (np.random.default_rng(seed).permutation(len(rows)) % FOLDS)[own]
-    fitted = [_fit([rows[i] for i in np.flatnonzero(fold != k).tolist()], origin, seed) for k in range(FOLDS)]
+    fitted = [
+        _fit([rows[i] for i in np.flatnonzero(fold != k).tolist()], origin, seed, base) for k in range(FOLDS)
+    ]
     best, other, right, possible = _answers([(fitted[k], each) for k, each in zip(fold, rows, strict=True)])
     held_back = np.zeros(len(rows))
     for k in range(FOLDS):
@@ -198,7 +206,7 @@ def calibrate(
     check = Check(held_back, right, possible)
     told = asdict(origin) | {key: value for key, value in check.to_dict().items() if key != "bins"}
     map_ = _fit_map(best, other, right)
-    return replace(_fit(rows, origin, seed), calibration=map_, origin=told), check
+    return replace(_fit(rows, origin, seed, base), calibration=map_, origin=told), check
 
 
 def require_enough(origin: Origin, pairs: int) -> None:
@@ -255,23 +263,36 @@ def _fit_map(
     return np.asarray(minimize(loss, np.array([0.0, 1.0, 0.0]), jac=True, method="BFGS").x)
 
 
-def _fit(rows: Sequence[Rows], origin: Origin, seed: int) -> Verifier:
-    """The mean of several networks with one hidden layer each, which is one network with a wider layer."""
+def _fit(rows: Sequence[Rows], origin: Origin, seed: int, base: Verifier | None = None) -> Verifier:
+    """The mean of several networks with one hidden layer each, which is one network with a wider layer.
+
+    So is its sum with a ``base``.
+    """
     evidence = np.concatenate([each.evidence for each in rows])
-    low, high = np.quantile(evidence, RANGE, axis=0)
+    low, high = np.quantile(evidence, RANGE, axis=0) if base is None else (base.low, base.high)
     scaled = 2 * (np.clip(evidence, low, high) - low) / np.maximum(high - low, 1e-9) - 1
-    found = [_fit_one(scaled, rows, ENSEMBLE * seed + k) for k in range(ENSEMBLE)]
+    start = np.zeros(len(evidence)) if base is None else base.scores(evidence)
+    decay = DECAY if base is None else BASE_DECAY
+    found = [_fit_one(scaled, start, decay, rows, ENSEMBLE * seed + k) for k in range(ENSEMBLE)]
     hidden, bias, last = (np.concatenate([one[k] for one in found], axis=-1) for k in range(3))
-    last_bias = float(np.mean([one[3] for one in found]))
-    identity = np.array([0.0, 1.0, 0.0])
-    return Verifier(low, high, hidden, bias, last / ENSEMBLE, last_bias, identity, asdict(origin))
+    last, last_bias = last / ENSEMBLE, float(np.mean([one[3] for one in found]))
+    if base is not None:
+        hidden = np.concatenate([base.hidden, hidden], axis=1)
+        bias, last = np.append(base.hidden_bias, bias), np.append(base.last, last)
+        last_bias += base.last_bias
+    return Verifier(low, high, hidden, bias, last, last_bias, np.array([0.0, 1.0, 0.0]), asdict(origin))
 
 
 def _fit_one(
-    scaled: Float64[np.ndarray, "n f"], rows: Sequence[Rows], seed: int
+    scaled: Float64[np.ndarray, "n f"],
+    start: Float64[np.ndarray, " n"],
+    decay: float,
+    rows: Sequence[Rows],
+    seed: int,
 ) -> tuple[Float64[np.ndarray, "f h"], Float64[np.ndarray, " h"], Float64[np.ndarray, " h"], float]:
-    """One network; the loss: each candidate is right or wrong, and a right one comes first in its pair."""
-    x = torch.from_numpy(scaled).float()
+    """One network, added to scores; the loss: each candidate is right or wrong, and a right one comes first
+    in its pair."""
+    x, given = torch.from_numpy(scaled).float(), torch.from_numpy(start).float()
     y = torch.from_numpy(np.concatenate([each.right for each in rows])).float()
     counts = [len(each.right) for each in rows]
     pair = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(counts))
@@ -282,12 +303,12 @@ def _fit_one(
     bias = torch.zeros(HIDDEN).requires_grad_()
     last = (torch.randn(HIDDEN, generator=generator) * 0.3).requires_grad_()
     last_bias = torch.zeros(()).requires_grad_()
-    decayed = {"params": [hidden, last], "weight_decay": DECAY / RATE}
+    decayed = {"params": [hidden, last], "weight_decay": decay / RATE}
     optimizer = torch.optim.AdamW([decayed, {"params": [bias, last_bias], "weight_decay": 0.0}], lr=RATE)
     for step in range(STEPS):
         for group in optimizer.param_groups:
             group["lr"] = RATE * (1 - step / STEPS)
-        score = torch.tanh(x @ hidden + bias) @ last + last_bias
+        score = given + torch.tanh(x @ hidden + bias) @ last + last_bias
         each = torch.nn.functional.binary_cross_entropy_with_logits(score, y, reduction="none")
         loss = (each * share).sum() / len(rows)
         top = torch.full((len(rows),), -torch.inf).scatter_reduce(0, pair, score, "amax").detach()
