@@ -20,7 +20,7 @@ from jaxtyping import Float64
 from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Matrix, Motions, Points, moved
-from bitr.assembly.assemble import UNLIKE, Settings
+from bitr.assembly.assemble import SURE, UNLIKE, Settings
 from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray
 from bitr.assembly.graph import (
     Graph,
@@ -52,8 +52,10 @@ HYPOTHESES = 12
 QUICK = ("seam", "mate", "model")
 """Kinds of joint of the first look. Common surfaces take most of the time; they are sought where the first
 look leaves pieces over."""
-LOOKS = ((False, 0.9), (False, 0.7), (True, 0.9), (True, 0.5))
+LOOKS = ((False, 0.9), (False, 0.7), (True, 0.9), (True, 0.7))
 """Looks one after the other, each until it finds nothing more: is it full, and least chance of a part."""
+OF_TWO = ((True, SURE),)
+"""The one look at two pieces, as in ``assemble``."""
 COMMON = 5.0
 """Places of few points that agree on a motion, times the overlap it leads to, from which on a common surface
 is sought: at least 9 where fragments of rooms share a third of their surface, below 5 for most pieces that
@@ -101,7 +103,7 @@ class Puzzle:
     groups: tuple[tuple[int, ...], ...]
     """Pieces that belong together, largest piece first; the group of the largest piece first."""
     left_over: tuple[int, ...]
-    """Pieces whose best place stays below a confidence of 0.5."""
+    """Pieces whose best place stays below a confidence of 0.7, or of 0.5 where there are two pieces."""
     confidence: tuple[float, ...]
     """Chance of each piece that its pose in its group, or the guess, is right."""
     joints: tuple[Joint, ...]
@@ -168,7 +170,7 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
         raise InputError(f"{pieces[0].name}: all points are at one place, expected a shape")
     parts, told, shared = sized, Told(sized), Shared(unit)
     try:
-        for is_full, least in LOOKS if len(pieces) > 2 else LOOKS[-1:]:
+        for is_full, least in LOOKS if len(pieces) > 2 else OF_TWO:
             found = None
             while len(parts) > 1 and found != []:
                 pairs = choose_pairs(parts, unit, is_full)
@@ -375,7 +377,8 @@ class Told:
             return np.eye(4), 0.0
         group = Group({base: np.eye(4), k: found[0][0]})
         pose = frame_of(graph.parts[base], graph.parts[k], unit).outside(found[0][0])
-        return pose, min(certainty(graph, group, k), LOOKS[-1][1])  # it did not join at that
+        least = LOOKS[-1][1] if len(self.pieces) > 2 else SURE
+        return pose, min(certainty(graph, group, k), least)  # it did not join at that
 
     def _joints(self, poses: Motions) -> Iterator[Joint]:
         for (a, b), (chance, alone, method) in self.joints.items():
