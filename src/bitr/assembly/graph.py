@@ -8,7 +8,7 @@ evidence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -60,6 +60,9 @@ SUREST = 0.98
 """Most that the best hypothesis counts."""
 STATES, LIKELY = 32, 6
 """Groups of each number of parts that the search keeps, and places of a part that it tries."""
+CREDIT, PROVEN, PROVED = 0.05, 12.0, 40
+"""Least chance with which a part joins where loops may prove it later, log odds from which on a group counts
+as proven, and groups that are looked at."""
 OUTLINE = 400
 """Points of a part by which fits are measured."""
 CROSSING, COVERING = 0.01, 0.12
@@ -305,18 +308,44 @@ class Group:
 def find_groups(graph: Graph, least: float) -> list[Group]:
     """The group that the hypotheses speak for most, then the same of the parts that are left.
 
-    Each part joins with a chance of at least ``least``.
+    Each part joins with a chance of at least ``least``. Where none does, loops of doubtful joints may.
     """
     free, found = set(range(len(graph.parts))), list[Group]()
     while (group := _best_group(graph, free, least)) is not None:
         found.append(group)
         free -= set(group.places)
+    if not found and (proven := _proven_group(graph, least)) is not None:
+        found.append(proven)
     return sorted(found, key=lambda group: group.root)
 
 
 def _best_group(graph: Graph, free: set[int], least: float) -> Group | None:
+    """The best of all groups whose parts join with a chance of at least ``least``."""
+    best = max(_grown(graph, free, float(logit(least))), key=lambda group: group.score, default=None)
+    return best if best is not None and best.score > 0 else None
+
+
+def _proven_group(graph: Graph, least: float) -> Group | None:
+    """The best group that loops prove, though its parts joined on credit.
+
+    Parts that the others do not place surely are dropped again.
+    """
+    groups = _grown(graph, set(range(len(graph.parts))), float(logit(CREDIT)))
+    for group in sorted(groups, key=lambda group: -group.score)[:PROVED]:
+        places = dict(group.places)
+        while len(places) > 2:
+            sure = {k: certainty(graph, Group(places), k, alone=False) for k in places}
+            worst = min(sure, key=sure.__getitem__)
+            if sure[worst] >= least:
+                break
+            del places[worst]
+        if len(places) > 2 and (score := _score(graph, places)) > PROVEN:
+            return Group(places, score)
+    return None
+
+
+def _grown(graph: Graph, free: set[int], needed: float) -> Iterator[Group]:
     """Grow groups from all hypotheses of all pairs at once, keeping the best of each number of parts."""
-    best, needed = Group({}), float(logit(least))
     groups = [Group({i: np.eye(4)}) for i in sorted(free)]
     while groups:
         grown = [
@@ -327,8 +356,17 @@ def _best_group(graph: Graph, free: set[int], least: float) -> Group | None:
         ]
         fitted = (_fitted(graph, group) for group in _different(grown, 2 * STATES))
         groups = _different([group for group in fitted if group.gain > needed], STATES)
-        best = max([best, *groups[:1]], key=lambda group: group.score)
-    return best if best.places else None
+        yield from groups[:1] if needed > 0 else groups
+
+
+def _score(graph: Graph, places: Mapping[int, Matrix]) -> float:
+    """Log of the odds that parts are placed right, against all apart."""
+    (first, *others), total = places, -(len(places) - 1) * float(np.log(OTHERS))
+    placed = {first: places[first]}
+    for k in others:
+        total += float(graph.support(placed, k, places[k][None])[0]) + graph.fit(placed, k, places[k])
+        placed[k] = places[k]
+    return total
 
 
 def _with(graph: Graph, group: Group, k: int) -> list[Group]:
@@ -386,11 +424,12 @@ def is_same(a: Group, b: Group) -> bool:
     return bool(turn.max() < TURN and np.linalg.norm(own[:, :3, 3] - other[:, :3, 3], axis=1).max() < SHIFT)
 
 
-def certainty(graph: Graph, group: Group, k: int) -> float:
-    """The chance that a part of a group is placed right, as the other parts see it."""
-    alone = [graph.edges[i, j].alone(h) for i, j, h in agreeing(graph, group.places) if k in (i, j)]
+def certainty(graph: Graph, group: Group, k: int, alone: bool = True) -> float:
+    """The chance that a part of a group is placed right, as the other parts see it: all together, or the
+    surest pair ``alone``."""
+    each = [graph.edges[i, j].alone(h) for i, j, h in agreeing(graph, group.places) if k in (i, j)]
     if len(graph.parts) == 2:
-        return max(alone)
+        return max(each)
     others = {i: place for i, place in group.places.items() if i != k}
     own = float(graph.support(others, k, group.places[k][None])[0])
     own += graph.fit(others, k, group.places[k])
@@ -400,7 +439,7 @@ def certainty(graph: Graph, group: Group, k: int) -> float:
         if not is_same(Group({**others, k: pose}), group)
     ]
     chance = float(1 / np.exp(np.array([own, np.log(OTHERS), *rivals]) - own).sum())
-    return max([chance, *alone])
+    return max([chance, *each]) if alone else chance
 
 
 # synchronisation
