@@ -2,10 +2,10 @@
 
     python -m benchmarks.puzzle_verifier --keep FOLDER --out src/bitr/weights/puzzle-verifier.json
 
-Two pieces of many share a part of their borders only, two of four are no neighbours, and some are of another
-object. The larger part is a piece, or several that were put together before. What is fitted is added to the
-scores of the verifier of two pieces. The candidates of every pair are
-kept in FOLDER, so that an interrupted run goes on; all cores are used. No test split is opened.
+Two pieces of many share a part of their borders only, many are no neighbours, and some are of another object.
+One of the two parts is a piece, the other a piece or several that were put together before. What is fitted is
+added to the scores of the verifier of two pieces. The candidates of every pair are kept in FOLDER, so that an
+interrupted run goes on; all cores are used. No test split is opened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from bitr.assembly.puzzle import QUICK
 from bitr.assembly.verify import shipped_verifier
 from bitr.data import AssemblyPair, data_root
 from bitr.data.generated import puzzles
-from bitr.data.generated.dataset import HELD_OUT
 from bitr.data.poses import PuzzleCase, inverse, pose
 from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
 from bitr.files import whole_file
@@ -40,7 +39,7 @@ FIRST, COUNT = 20, 80
 OF_EACH = 5
 """Pairs that are drawn of each puzzle."""
 MERGED = 0.5
-"""Chance that the larger part is more than a piece."""
+"""Chance that the other part is more than a piece."""
 TOUCHES = 0.04
 """Distance within which two pieces are neighbours, over the radius of the whole."""
 OFF = 0.01
@@ -71,7 +70,7 @@ def draw_pair(case: PuzzleCase, rng: np.random.Generator) -> AssemblyPair:
 
 
 def keep_rows(folder: Path, number: int) -> tuple[Rows, str]:
-    """The candidates of one pair and the object it is of, from the folder where they are there already."""
+    """The candidates of one pair and the puzzle it is of, from the folder where they are there already."""
     path, puzzle = folder / f"{number}.npz", FIRST + number // OF_EACH
     if not path.is_file():
         case = puzzles("val", data_root(None), 1)[puzzle]
@@ -79,7 +78,7 @@ def keep_rows(folder: Path, number: int) -> tuple[Rows, str]:
         network = replace(network_of("default"), joints=QUICK)
         (rows,) = collect(network, [[pair]], label=lambda each: with_symmetry(each) if each.related else each)
         write_rows(path, rows, pair.id)
-    return read_rows(path)[0], str(puzzle % (HELD_OUT // 2))
+    return read_rows(path)[0], str(puzzle)
 
 
 def main() -> None:

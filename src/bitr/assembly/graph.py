@@ -60,9 +60,9 @@ SUREST = 0.98
 """Most that the best hypothesis counts."""
 STATES, LIKELY = 32, 6
 """Groups of each number of parts that the search keeps, and places of a part that it tries."""
-CREDIT, PROVEN, PROVED = 0.05, 12.0, 40
+CREDIT, PROVEN, TRIED = 0.05, 12.0, 40
 """Least chance with which a part joins where loops may prove it later, log odds from which on a group counts
-as proven, and groups that are looked at."""
+as proven, and groups of which that is asked, best first."""
 OUTLINE = 400
 """Points of a part by which fits are measured."""
 CROSSING, COVERING = 0.01, 0.12
@@ -331,7 +331,7 @@ def _proven_group(graph: Graph, least: float) -> Group | None:
     Parts that the others do not place surely are dropped again.
     """
     groups = _grown(graph, set(range(len(graph.parts))), float(logit(CREDIT)))
-    for group in sorted(groups, key=lambda group: -group.score)[:PROVED]:
+    for group in sorted(groups, key=lambda group: -round(group.score, 9))[:TRIED]:
         places = dict(group.places)
         while len(places) > 2:
             sure = {k: certainty(graph, Group(places), k, alone=False) for k in places}
@@ -356,7 +356,7 @@ def _grown(graph: Graph, free: set[int], needed: float) -> Iterator[Group]:
         ]
         fitted = (_fitted(graph, group) for group in _different(grown, 2 * STATES))
         groups = _different([group for group in fitted if group.gain > needed], STATES)
-        yield from groups[:1] if needed > 0 else groups
+        yield from groups
 
 
 def _score(graph: Graph, places: Mapping[int, Matrix]) -> float:

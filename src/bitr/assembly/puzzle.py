@@ -449,7 +449,7 @@ class Workshop:
 
     @cached_property
     def _quick(self) -> dict[str, Any]:
-        """What differs at a first look: the kinds of joint, and a verifier that knows pieces of many."""
+        """Fields of the network at a first look: kinds of joint, and a verifier that knows pieces of many."""
         own = self.network.own_verifier
         return {
             "joints": tuple(joint for joint in QUICK if joint in self.network.joints),
