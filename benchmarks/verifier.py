@@ -4,7 +4,7 @@
 
 The candidates of every pair are kept in FOLDER, so that an interrupted run goes on; all cores are used. Needs
 BITR_DATA. No test split is opened. Training splits are used as well where `default` has seen nothing of them:
-fragments, rooms and streets.
+open shapes, fragments, rooms and streets.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ from bitr.files import whole_file
 PAIRS = {
     ("shapes:cut", "val"): 60,
     ("openshapes:cut", "val"): 240,
+    ("openshapes:cut", "train"): 160,
     ("shapes:crop", "val"): 120,
     ("openshapes:crop", "val"): 180,
+    ("openshapes:crop", "train"): 80,
     ("shapes:noisy", "val"): 70,
     ("openshapes:noisy", "val"): 110,
     ("shapes:scan", "val"): 40,
     ("openshapes:scan", "val"): 80,
     ("shapes:fracture", "val"): 70,
     ("openshapes:fracture", "val"): 110,
+    ("openshapes:fracture", "train"): 120,
     ("shapes:vessel", "val"): 50,
     ("shapes:eroded", "val"): 40,
     ("winebottle", "val"): 15,
