@@ -243,6 +243,13 @@ def test_the_same_cloud_twice_is_the_identity(moves):
     assert found.evidence["is_copy"] == 1
 
 
+def test_the_same_cloud_twice_is_sure_with_the_weights_that_ship():
+    x = two_pieces(500)[0]
+    found = bitr.assemble(x, moved(x, motion(3)))
+    assert turn_between(found.transformation, motion(3)) < 1e-5
+    assert found.confidence > 0.9
+
+
 @pytest.mark.slow
 def test_a_given_pose_is_kept_unless_another_is_clearly_better():
     source, reference, truth = cut_pair(900)
@@ -261,6 +268,14 @@ def test_a_good_start_is_not_moved_away():
     source, reference, truth = cut_pair()
     found = assembled(source, reference, init=truth)
     assert turn_between(found.transformation, truth) < 5
+
+
+def test_the_true_pose_as_a_start_does_not_lower_the_confidence():
+    source, reference, truth = cut_pair()
+    verifier = linear_verifier(-2.0, seam=8.0)
+    alone = assembled(source, reference, verifier)
+    assert turn_between(alone.transformation, truth) < 5
+    assert assembled(source, reference, verifier, init=truth).confidence >= alone.confidence - 0.01
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "mate"])
@@ -350,6 +365,15 @@ def test_an_answer_that_is_hardly_likely_is_unsure_and_says_what_to_do():
     found = assembled(source, reference, linear_verifier(-3.0), fast=True)
     assert (found.status, found.confidence) == ("unsure", pytest.approx(0.0474, abs=1e-3))
     assert found.reason.startswith("the chance that the pose is right is 5%. Look at the report (--html)")
+    assert "--hypotheses" in found.reason
+    assert "--init" in found.reason
+
+
+def test_advice_leaves_out_what_was_done():
+    source, reference, truth = cut_pair(300)
+    found = assembled(source, reference, linear_verifier(-3.0), init=truth, hypotheses=3)
+    assert found.status == "unsure"
+    assert found.reason.endswith("Look at the report (--html), or give more points")
 
 
 def test_a_likely_answer_without_a_rival_is_ok():

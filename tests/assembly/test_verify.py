@@ -123,6 +123,19 @@ def test_values_outside_the_range_count_as_its_end():
     np.testing.assert_allclose(found.scores(rows), [5.0, 10.0, 10.0], rtol=1e-5)
 
 
+def test_gains_are_what_each_number_of_a_linear_score_gives():
+    verifier, row, other = (
+        linear_verifier(1.0, seam=2.0, crossing=-3.0),
+        np.zeros(len(NAMES)),
+        np.zeros(len(NAMES)),
+    )
+    row[NAMES.index("seam")], other[NAMES.index("crossing")] = 0.5, 0.2
+    gains = dict(zip(NAMES, verifier.gains(row, other), strict=True))
+    assert gains.pop("seam") == pytest.approx(1.0, rel=1e-3)
+    assert gains.pop("crossing") == pytest.approx(0.6, rel=1e-3)
+    np.testing.assert_allclose(list(gains.values()), 0, atol=1e-12)
+
+
 def test_a_second_candidate_casts_doubt_from_a_score_on():
     found = linear_verifier()
     doubting = Verifier.from_dict(found.to_dict() | {"calibration": [0.0, 1.0, -0.5]})

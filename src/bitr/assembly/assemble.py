@@ -26,7 +26,7 @@ from bitr.assembly.scale import scale_ratios
 from bitr.assembly.seam import settle
 from bitr.assembly.separate import Separation, separate
 from bitr.assembly.symmetry import FEWEST, FLAT, NO_SYMMETRY, Symmetries, spreads, symmetries
-from bitr.assembly.verify import NAMES, Evidence, evidence, shortlist
+from bitr.assembly.verify import NAMES, Evidence, Verifier, evidence, shortlist
 from bitr.data.piece import MIN_POINTS
 from bitr.data.poses import nearest_pose
 from bitr.errors import InputError
@@ -50,14 +50,9 @@ UNLIKE = 100.0
 """Ratio of the pieces' sizes from which on their units are doubted."""
 TILT = float(np.radians(3))
 """Most that a given pose, or the image of an answer under a symmetry, may turn otherwise than is allowed."""
-LOGGED = 8
-"""Candidates that a verbose run tells of."""
+LOGGED, REASONS = 8, 3
+"""Candidates that a verbose run tells of, and numbers that it names for the first."""
 METHOD_NAMES = ("auto", *METHODS)
-ADVICE = (
-    "Look at the report (--html) and at other poses (--hypotheses 5), give a rough pose (--init), or "
-    "more points"
-)
-
 log = logging.getLogger("bitr")
 
 
@@ -288,6 +283,12 @@ class Judged:
         """The evidence of a candidate by name."""
         return dict(zip(NAMES, self.evidence[i].tolist(), strict=True))
 
+    def rival(self) -> int | None:
+        """Number of the best candidate that differs from the first; what a given pose led to is none."""
+        poses = self.candidates.poses
+        far = (gaps(poses, poses[0]) > 2) & (np.array(self.candidates.origins) != "given")
+        return int(np.argmax(np.where(far, self.scores, -np.inf))) if far.any() else None
+
     def line(self, i: int) -> str:
         """A candidate in one line."""
         n, method, origin = self.numbers(i), self.candidates.methods[i], self.candidates.origins[i]
@@ -334,7 +335,21 @@ def judge(
     judged = Judged(sampled, proposals, candidates.take(order), rows[order], scores[order])
     for i in range(min(LOGGED, len(order))):
         log.info("%s", judged.line(i))
+    log.info("%s", _say_why(judged, network.verifier))
     return judged
+
+
+def _say_why(judged: Judged, verifier: Verifier) -> str:
+    """Tell in one line why the first candidate won over the best that differs from it."""
+    first, other = f"{judged.candidates.methods[0]} wins", judged.rival()
+    if judged.candidates.origins[0] == "given":
+        return f"your pose is kept: no other scores better by {KEEP:g}"
+    if other is None:
+        return f"{first}: no other candidate differs from it"
+    gains = verifier.gains(judged.evidence[0], judged.evidence[other])
+    best = [NAMES[k] for k in np.argsort(-gains, kind="stable")[:REASONS] if gains[k] > 0]
+    over = f"{first} with {judged.scores[0]:.2f} over {judged.candidates.methods[other]} with "
+    return f"{over}{judged.scores[other]:.2f}, most by {', '.join(best) or 'no single number'}"
 
 
 def _within(freedom: Freedom, proposals: Proposals) -> Proposals:
@@ -381,7 +396,7 @@ def answer(
         if settings.separate or separation.free:
             best = replace(best, transformation=separation.pose)
             hypotheses = (best, *hypotheses[1:])
-    status, reason = _status(judged, shapes, best.confidence)
+    status, reason = _status(judged, shapes, best.confidence, settings)
     after = fit(x.points, y.points, best.transformation)
     solution = judged.proposals.solution
     told = separation if settings.separate else None
@@ -418,23 +433,28 @@ def _hypotheses(
     x, y = judged.sampled.seen[0]
     frame, groups = Frame.of(x.points, y.points), (shapes[0].listed(), shapes[1].listed())
     freedom = settings.freedom
+    origins = judged.candidates.origins
     orbits: dict[int, Orbit] = {}
-    for i, pose in enumerate(judged.poses()):
-        if not any(orbit.has(pose) for orbit in orbits.values()):
-            orbits[i] = Orbit.of(pose, *groups, frame)
-            if len(orbits) > settings.hypotheses:  # the last one is the rival of the others
-                break
+    scores: dict[int, float] = {}
+    for i, (pose, score) in enumerate(zip(judged.poses(), judged.scores.tolist(), strict=True)):
+        same = next((j for j, orbit in orbits.items() if orbit.has(pose)), None)
+        if same is not None:  # a given pose is as good as the same one that was found without it
+            scores[same] = max(scores[same], score)
+            continue
+        orbits[i], scores[i] = Orbit.of(pose, *groups, frame), score
+        if sum(origins[j] != "given" for j in orbits) > settings.hypotheses:
+            break  # the last one is the rival of the others
     found: list[Hypothesis] = []
     for i in list(orbits)[: settings.hypotheses]:
-        score, method = float(judged.scores[i]), judged.candidates.methods[i]
-        rival = max((float(judged.scores[j]) for j in orbits if j != i), default=None)
+        score, method = scores[i], judged.candidates.methods[i]
+        rival = max((scores[j] for j in orbits if j != i and origins[j] != "given"), default=None)
         chance, numbers = network.verifier.confidence(score, rival), judged.numbers(i)
         for k, image in enumerate(orbits[i].images(settings.hypotheses)):
             if k and freedom.tilt(image) > TILT:
                 continue
             image = frame.outside(freedom.project(frame.inside(image)))
             pose = image if k == 0 else _finish_again(judged.sampled, image, method, frame)
-            origin = judged.candidates.origins[i] if k == 0 else "symmetry"
+            origin = origins[i] if k == 0 else "symmetry"
             fitness = fit(x.points, y.points, pose).fitness
             found.append(Hypothesis(pose, float(expit(score)), method, origin, chance, fitness, numbers))
     inside = frame.inside(np.stack([each.transformation for each in found]))
@@ -461,7 +481,7 @@ def _settle(sampled: Sampled, pose: Matrix, method: str) -> Matrix:
 
 
 def _status(
-    judged: Judged, shapes: tuple[Symmetries, Symmetries], confidence: float
+    judged: Judged, shapes: tuple[Symmetries, Symmetries], confidence: float, settings: Settings
 ) -> tuple[str, str | None]:
     """How far the answer can be trusted, and why not further."""
     sides = zip(("source", "reference"), judged.sampled.dense, strict=True)
@@ -471,7 +491,8 @@ def _status(
     same = [*_same(*shapes)]
     if confidence < SURE:
         said = "; ".join(["", *same])
-        return "unsure", f"the chance that the pose is right is {confidence:.0%}{said}. {ADVICE}"
+        advice = _advise(judged, settings)
+        return "unsure", f"the chance that the pose is right is {confidence:.0%}{said}. {advice}"
     rival = _rival(judged)
     if rival is not None:
         same.append(f"another pose, {rival:.0f}° away, fits nearly as well")
@@ -480,14 +501,22 @@ def _status(
 
 def _rival(judged: Judged) -> float | None:
     """Angle in degrees to a different candidate that is nearly as likely as the best."""
-    poses, best = judged.candidates.poses, judged.candidates.poses[0]
-    far = np.flatnonzero(gaps(poses, best) > 2)
-    if not len(far):
+    other = judged.rival()
+    if other is None or expit(judged.scores[other]) < RIVAL * expit(judged.scores[0]):
         return None
-    other = int(far[np.argmax(judged.scores[far])])
-    if expit(judged.scores[other]) < RIVAL * expit(judged.scores[0]):
-        return None
-    return float(np.degrees(angles(poses[[other], :3, :3] @ best[:3, :3].T)[0]))
+    poses = judged.candidates.poses
+    return float(np.degrees(angles(poses[[other], :3, :3] @ poses[0, :3, :3].T)[0]))
+
+
+def _advise(judged: Judged, settings: Settings) -> str:
+    """Tell what may be done about an unsure answer, and has not been done yet."""
+    looks = "Look at the report (--html)"
+    if settings.hypotheses == 1:
+        looks += " and at other poses (--hypotheses 5)"
+    ways = [looks, "give a rough pose (--init)", "give more points"]
+    if "given" in judged.candidates.origins:
+        ways.pop(1)
+    return f"{', '.join(ways[:-1])}, or {ways[-1]}"
 
 
 def _same(source: Symmetries, reference: Symmetries) -> Iterator[str]:

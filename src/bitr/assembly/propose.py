@@ -97,6 +97,10 @@ def propose(
     poses, share = _of_model(sampled, solutions)
     copy = _of_copy(sampled) if "overlap" in methods else NO_MOTION
     given = NO_MOTION if init is None else sampled.frame.inside(init)[None]
+    log.info(
+        "proposed: %d poses of the model, %d of common surfaces, %d of borders, %d of breaks, %d of a copy",
+        *(len(each) for each in (poses, match, seam, mate, copy)),
+    )
     return Proposals(poses, share, match, seam, mate, matched, ends, copy, given, found, solutions[0])
 
 

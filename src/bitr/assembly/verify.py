@@ -323,6 +323,11 @@ class Verifier:
         )
         return np.tanh(seen @ self.hidden + self.hidden_bias) @ self.last + self.last_bias
 
+    def gains(self, row: Numbers, other: Numbers) -> Numbers:
+        """Score that a candidate owes to each number: the loss if it had that of another candidate."""
+        changed = np.where(np.eye(len(row), dtype=bool), other, row)
+        return self.scores(row[None])[0] - self.scores(changed)
+
     def confidence(self, best: float, other: float | None) -> float:
         """The chance that the best candidate is right, given its score and that of the next different one."""
         bias, own, next_ = self.calibration

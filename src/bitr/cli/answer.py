@@ -211,8 +211,9 @@ def _list_hypotheses(assembly: Assembly) -> list[Fact]:
     return [
         (
             f"pose {number}",
-            f"weight {each.weight:.3f}, {each.method} from {each.origin}, overlap "
-            f"{each.evidence['overlap_larger']:.2f}, seam {each.evidence['seam']:.2f}, "
+            f"weight {each.weight:.3f}, confidence {each.confidence:.2f}, {each.method} from {each.origin}, "
+            f"overlap {each.evidence['overlap_larger']:.2f}, seam {each.evidence['seam']:.2f}, "
+            f"contact {each.evidence['mate_larger']:.2f}, "
             f"{measure_turn(each.transformation @ back):.2f}° from the first",
         )
         for number, each in enumerate(assembly.hypotheses, 1)
