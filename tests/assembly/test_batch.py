@@ -117,8 +117,8 @@ def test_a_bad_row_of_a_manifest_is_a_row_that_says_why_and_can_be_mended(tmp_pa
     with open(table, newline="") as file:
         rows = {row["id"]: row for row in csv.DictReader(file)}
     assert rows["mug"]["transformation"]
-    assert "line 3: found reference = None, expected the name" in rows["jug"]["error"]
-    assert "line 4: found 1 cells, expected 3" in rows["3"]["error"]
+    assert "line 3: reference is empty, expected the name" in rows["jug"]["error"]
+    assert "line 4: found 1 cell, expected 3" in rows["3"]["error"]
     assert "line 5: the id mug is taken already" in rows["mug (line 5)"]["error"]
     manifest.write_text(f"source,reference,id\n{good}\n{pairs[1].source},{pairs[1].reference},jug\n")
     summary = run_batch(read_manifest(manifest), network, SETTINGS, table)

@@ -6,7 +6,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from bitr.assembly.align import Frame, angles
-from bitr.assembly.orbit import Orbit, pose_gaps, with_symmetry
+from bitr.assembly.orbit import Orbit, at_joint, pose_gaps, with_symmetry
 from bitr.assembly.symmetry import symmetries
 from bitr.data import AssemblyPair
 from bitr.data.poses import inverse, move_points, pose, random_pose, turn_about
@@ -187,6 +187,17 @@ def test_a_chip_fits_a_round_pot_at_one_place_only(swapped):
     pair = with_symmetry(assembled(*(sides[::-1] if swapped else sides), "pot"))
     assert pair.axis is None
     np.testing.assert_array_equal(pair.symmetry, np.eye(4)[None])
+    pieces = pair.source.points, pair.reference.points
+    found = at_joint((symmetries(pieces[0]), symmetries(pieces[1])), *pieces, pair.ref_from_src)
+    assert all(each.trivial for each in found)
+
+
+def test_the_joint_of_a_bottle_cut_across_leaves_its_turns():
+    points = turned(*BOTTLE, 4000, np.random.default_rng(0))
+    pair = move_randomly(halves(points, ACROSS, 0.4, 0), np.random.default_rng(1))
+    pieces = pair.source.points, pair.reference.points
+    for found in at_joint((symmetries(pieces[0]), symmetries(pieces[1])), *pieces, pair.ref_from_src):
+        assert found.axis is not None
 
 
 def test_one_round_piece_is_enough():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 from importlib import resources
 
@@ -13,6 +14,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial import cKDTree
 
 import bitr
+from bitr.assembly.batch import FIELDS
 from bitr.assembly.graph import Graph, Part, find_groups, synchronised
 from bitr.assembly.puzzle import Puzzle, Workshop, choose_pairs, merge, solve_puzzle, thinned
 from bitr.data import bumpy_shape
@@ -30,6 +32,16 @@ def shell(count: int, seed: int = 0, points: int = 900) -> list[Geometry]:
     """A bumpy shell, cut by planes; all pieces in place, and of different sizes."""
     whole = bumpy_shape(points, torch.Generator().manual_seed(seed)).double().numpy()
     return cut_by_planes(Geometry(whole), count, np.random.default_rng(seed))
+
+
+def whole_row(poses, confidence, **changes):
+    """A row of a pair with all its fields."""
+    first = poses[0].tolist() if len(poses) else None
+    return dict.fromkeys(FIELDS) | row_of(poses, confidence) | {"transformation": first, **changes}
+
+
+def failed_row(**named):
+    return dict.fromkeys(FIELDS) | {"status": "error", "error": "odd", **named}
 
 
 class Known:
@@ -50,13 +62,13 @@ class Known:
 
     def _row(self, first, second):
         if len(first.places) + len(second.places) > 2:
-            return row_of([], 0.01)
+            return whole_row([], 0.01)
         (a,), (b,) = first.places, second.places
         rng = np.random.default_rng([min(a, b), max(a, b)])
         wrong = random_pose(rng, 2.0) if a < b else inverse(random_pose(rng, 2.0))
         poses = [np.eye(4), wrong] if self.chances.get((min(a, b), max(a, b))) else [wrong, 2 * wrong - wrong]
         moved = [self.motions[a] @ scaled(pose, self.factor) @ inverse(self.motions[b]) for pose in poses]
-        return row_of(moved, self.chances.get((min(a, b), max(a, b)), 0.03))
+        return whole_row(moved, self.chances.get((min(a, b), max(a, b)), 0.03))
 
 
 def placed(pieces, motions, factor=1.0):
@@ -156,6 +168,101 @@ def test_the_quick_look_comes_first_and_the_full_one_only_at_what_it_leaves(piec
     assert some.looks[-1] == (2, True)
 
 
+class Pair(Known):
+    """Compares two pieces, with a row as given."""
+
+    def __init__(self, row):
+        super().__init__([], {})
+        self.row = row
+
+    def _row(self, first, second):
+        return self.row
+
+
+def test_two_pieces_without_a_shape_keep_the_pose_the_reason_and_the_warnings_of_assemble(pieces):
+    pose = random_pose(np.random.default_rng(0), 2.0)
+    told = {"status": "degenerate", "reason": "the source is flat", "warnings": ["odd weights"]}
+    found = solve_puzzle(pieces[:2], Pair(whole_row([pose], 0.0, **told)))
+    small = 1 - found.largest
+    assert (found.groups, found.confidence) == ((), (0.0, 0.0))
+    assert_allclose(found.poses[small], pose, atol=1e-12)
+    (pair,) = found.pairs
+    assert (pair["first"], pair["second"]) == (found.largest, small)
+    assert told.items() <= pair.items()
+    assert found.warnings == ("odd weights",)
+
+
+def test_two_pieces_that_cannot_be_compared_are_left_over_and_the_reason_is_told(pieces):
+    found = solve_puzzle(pieces[:2], Pair(failed_row()))
+    assert len(found.left_over) == 2
+    assert_allclose(found.poses, np.tile(np.eye(4), (2, 1, 1)))
+    assert "not compared (odd)" in found.warnings[0]
+
+
+def test_the_last_look_at_each_two_pieces_is_told(pieces, monkeypatch):
+    monkeypatch.setattr("bitr.assembly.puzzle.COMMON", -1.0)  # a full look at all pairs
+
+    class Named(Known):
+        def compare(self, parts, pairs, is_full):
+            rows = super().compare(parts, pairs, is_full)
+            return {key: {**row, "method": "full" if is_full else "quick"} for key, row in rows.items()}
+
+    found = solve_puzzle(pieces[:4], Named([np.eye(4)] * 4, {(0, 1): 0.97}))
+    joined = {0, 1}
+    assert found.groups in (((0, 1),), ((1, 0),))
+    for pair in found.pairs:  # what has a merged part is not told: the first look at those two stays
+        is_single = not joined & {pair["first"], pair["second"]}
+        assert pair["method"] == ("full" if is_single else "quick")
+    assert len({frozenset((pair["first"], pair["second"])) for pair in found.pairs}) == len(found.pairs) == 6
+
+
+class Lines(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+@pytest.fixture
+def lines():
+    log, handler = logging.getLogger("bitr"), Lines()
+    before = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    yield handler.lines
+    log.removeHandler(handler)
+    log.setLevel(before)
+
+
+def test_looks_and_joints_are_logged(pieces, lines):
+    named = [replace(piece, name=f"{k}.ply") for k, piece in enumerate(pieces)]
+    found = solve_puzzle(named, Known([np.eye(4)] * 5, CHANCES))
+    assert lines[0] == "look at 5 parts: 10 pairs, 0 of them in full"
+    assert lines[-1] == "look at 2 parts: 1 pairs, 1 of them in full"
+    (joined,) = [line for line in lines if line.startswith("joined")]
+    assert joined == "joined " + " + ".join(f"{k}.ply" for k in found.groups[0])
+
+
+def test_each_pair_that_other_processes_compare_is_logged_here(tmp_path, pieces, lines):
+    class Elsewhere:
+        def solver(self, settings, changes):
+            return lambda pairs: (self.row(pair) for pair in pairs)
+
+        def row(self, pair):
+            named = {"id": pair.id, "source": pair.source, "reference": pair.reference}
+            return failed_row(**named) if pair.id == "0-2" else whole_row([np.eye(4)], 0.87, **named)
+
+    parts = [Part.of(replace(p, name=f"{k}.ply"), {k: np.eye(4)}) for k, p in enumerate(pieces[:3])]
+    workshop = Workshop(tmp_path, str(model_file(tmp_path)), workers=2)
+    workshop.__dict__["_cores"] = Elsewhere()
+    workshop.compare(parts, [(0, 1), (0, 2)], False)
+    assert lines == ["0.ply and 1.ply: confidence 0.87 by seam", "0.ply and 2.ply: not compared (odd)"]
+
+
 def test_the_answer_as_json_has_its_attributes(plain):
     told = json.loads(plain.to_json())
     names = set(Puzzle.__dataclass_fields__) | {"largest"}
@@ -243,8 +350,11 @@ def small_pieces(folder):
 
 
 @pytest.mark.slow
-def test_two_pieces_give_the_answer_of_assemble(tmp_path):
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_two_pieces_give_the_answer_of_assemble(tmp_path, is_flat):
     x, y = two_pieces(300, 4)
+    if is_flat:
+        x = x * [1.0, 1.0, 0.0]
     weights = str(model_file(tmp_path))
     small, large = (x, y) if np.var(x, 0).sum() < np.var(y, 0).sum() else (y, x)
     alone = bitr.assemble(small, large, model=weights)
@@ -253,6 +363,9 @@ def test_two_pieces_give_the_answer_of_assemble(tmp_path):
     assert_allclose(found.poses[0], alone.transformation, atol=1e-9)
     assert found.confidence[0] == pytest.approx(alone.confidence, abs=1e-9)
     assert bool(found.groups) == (alone.confidence >= 0.5)
+    assert (alone.status == "degenerate") == is_flat
+    assert (found.pairs[0]["status"], found.pairs[0]["reason"]) == (alone.status, alone.reason)
+    assert found.warnings == alone.warnings
 
 
 @pytest.mark.slow
@@ -316,3 +429,12 @@ def test_the_jug_that_ships_is_put_together_and_keeps_the_laws():
     for n, k in enumerate(order):
         expected = motions[root] @ scaled(found.poses[k], 7.0) @ inverse(motions[k])
         assert_allclose(again.poses[n], expected, atol=1e-4)
+    assert [tuple(order[n] for n in group) for group in again.groups] == list(found.groups)
+    assert (again.left_over, found.left_over) == ((), ())
+    assert_allclose(again.confidence, np.array(found.confidence)[order], atol=1e-4)
+    joints = {(order[joint.first], order[joint.second]): joint for joint in again.joints}
+    assert joints.keys() == {(joint.first, joint.second) for joint in found.joints}
+    for joint in found.joints:
+        other = joints[joint.first, joint.second]
+        assert other.method == joint.method
+        assert_allclose((other.confidence, other.alone), (joint.confidence, joint.alone), atol=1e-4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from bitr.show.puzzle import (
     as_puzzle,
     render_puzzle,
     set_apart,
+    tell_puzzle,
     write_exhibits,
     write_puzzle_page,
     write_puzzle_png,
@@ -33,9 +35,14 @@ def puzzle(pieces):
     poses = np.tile(np.eye(4), (4, 1, 1))
     poses[1, :3, 3] = [3.0, 0.0, 0.0]
     joints = (Joint(0, 1, poses[1], 0.97, 0.6, "seam"),)
+    pairs = (
+        {"first": 0, "second": 2, "status": "error", "method": None, "confidence": None},
+        {"first": 0, "second": 3, "status": "unsure", "method": "mate", "confidence": 0.12},
+        {"first": 1, "second": 0, "status": "ok", "method": "seam", "confidence": 0.6},
+    )
     names = tuple(piece.name for piece in pieces)
     return Puzzle(
-        names, poses, ((0, 1),), (2, 3), (0.97, 0.97, 0.2, 0.1), joints, (), 1.5, "default", ("odd",)
+        names, poses, ((0, 1),), (2, 3), (0.97, 0.97, 0.2, 0.1), joints, pairs, 1.5, "default", ("odd",)
     )
 
 
@@ -50,6 +57,40 @@ def test_the_page_names_pieces_joints_and_what_is_left_over_and_loads_nothing(pi
     assert len(scene["pieces"]) == 4
     assert len(scene["view"]) == 9
     assert render_puzzle(pieces, puzzle) == page
+
+
+def test_the_page_tells_how_all_pairs_compared_and_which_became_joints(pieces, puzzle):
+    (table,) = re.findall(r"<details>.*?</details>", render_puzzle(pieces, puzzle), re.DOTALL)
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(?!<th)(.*?)</tr>", table)]
+    first = "piece &lt;{}&gt;.ply – piece &lt;{}&gt;.ply".format
+    assert rows == [
+        [first(1, 0), "seam", "60%", "yes"],
+        [first(0, 3), "mate", "12%", "no"],
+        [first(0, 2), "not compared", "–", "no"],
+    ]
+    assert "<details" not in render_puzzle(pieces, replace(puzzle, pairs=()))
+
+
+def test_the_graph_has_the_confidence_at_each_joint(pieces, puzzle):
+    poses = puzzle.poses
+    across = (Joint(0, 2, poses[2], 0.91, 0.5, "seam"), Joint(1, 3, poses[3], 0.82, 0.5, "seam"))
+    page = render_puzzle(pieces, replace(puzzle, joints=across))
+    labels = re.findall(r'<text x="(\S+)" y="(\S+)"><tspan[^>]*>(\d+%)</tspan></text>', page)
+    assert [label[2] for label in labels] == ["91%", "82%"]
+    assert labels[0][:2] != labels[1][:2]  # the lines cross in the middle
+
+
+def test_groups_and_pieces_left_over_are_sentences(puzzle):
+    assert tell_puzzle(puzzle) == [
+        "piece <0>.ply and piece <1>.ply belong together.",
+        "piece <2>.ply and piece <3>.ply are left over.",
+    ]
+    whole = replace(puzzle, groups=((0, 1, 2, 3),), left_over=())
+    assert tell_puzzle(whole)[1] == "Nothing is left over."
+    assert tell_puzzle(whole)[0].startswith("piece <0>.ply, piece <1>.ply, piece <2>.ply and piece <3>.ply ")
+    assert (
+        tell_puzzle(replace(puzzle, groups=(), left_over=(0, 1, 2, 3)))[0] == "No two pieces belong together."
+    )
 
 
 def test_the_script_finds_every_element_it_asks_for(pieces, puzzle):

@@ -18,7 +18,7 @@ from bitr.assembly.align import Frame, Freedom, Matrix, Numbers, angles, distinc
 from bitr.assembly.finish import METHODS, Candidates, finish
 from bitr.assembly.mate import settle_mates
 from bitr.assembly.network import Network
-from bitr.assembly.orbit import SAME_SHIFT, SAME_TURN, Orbit, pose_gaps
+from bitr.assembly.orbit import SAME_SHIFT, SAME_TURN, Orbit, at_joint, pose_gaps
 from bitr.assembly.overlay import bring_together, fit
 from bitr.assembly.propose import Proposals, propose
 from bitr.assembly.sample import SURFACE, Sampled, sample
@@ -388,6 +388,8 @@ def answer(
     shapes = NO_SYMMETRY, NO_SYMMETRY
     if not settings.fast:
         shapes = symmetries(x.points), symmetries(y.points)
+        if judged.candidates.methods[0] in ("seam", "mate"):
+            shapes = at_joint(shapes, x.points, y.points, judged.poses()[0])
     with settings.freedom.hold():
         hypotheses = _hypotheses(judged, shapes, network, settings)
     best, separation = hypotheses[0], None

@@ -112,7 +112,8 @@ def with_symmetry(pair: AssemblyPair, whole: Geometry | None = None) -> Assembly
         products = _each_once((motions[:, None] @ products).reshape(-1, 4, 4), pair.source, size)
     products[0] = np.eye(4)  # to the last digit: the first of each is the identity
     if whole is None and (axis is not None or len(products) > 1):
-        joint = _Joint.of(pair)
+        source, other = (as_points(side, SAMPLES, seed=0).points for side in (pair.source, pair.reference))
+        joint = _Joint.of(source, other, pair.ref_from_src)
         if axis is not None and not all(map(joint.keeps, _turns(axis))):
             axis = None
         products = products[[joint.keeps(motion) for motion in products]]
@@ -123,22 +124,28 @@ def with_symmetry(pair: AssemblyPair, whole: Geometry | None = None) -> Assembly
 class _Joint:
     """The points of an assembled pair where the pieces touch."""
 
-    pair: AssemblyPair
     trees: tuple[cKDTree, cKDTree]  # source and reference, in the source's coordinates
     touching: tuple[Points, Points]
     away: float  # mean distance of these points from the other piece, and one spacing more
 
     @classmethod
-    def of(cls, pair: AssemblyPair) -> _Joint:
-        source, other = (as_points(side, SAMPLES, seed=0).points for side in (pair.source, pair.reference))
-        sides = source, move_points(inverse(pair.ref_from_src), other)
+    def of(cls, source: Points, reference: Points, ref_from_src: Matrix) -> _Joint:
+        sides = source, move_points(inverse(ref_from_src), reference)
         trees = cKDTree(sides[0]), cKDTree(sides[1])
         spacing = max(float(np.median(t.query(p, k=2)[0][:, 1])) for t, p in zip(trees, sides, strict=True))
         apart = trees[1].query(sides[0])[0], trees[0].query(sides[1])[0]
         near = [own < NEAR * spacing for own in apart]
         touching = sides[0][near[0]], sides[1][near[1]]
         distances = np.concatenate([own[rows] for own, rows in zip(apart, near, strict=True)])
-        return cls(pair, trees, touching, float(distances.mean() if len(distances) else 0) + spacing)
+        return cls(trees, touching, float(distances.mean() if len(distances) else 0) + spacing)
+
+    def keep(self, group: Symmetries) -> Symmetries:
+        """The symmetries, as motions of the source, that leave the joint as it is."""
+        line = _line(group)
+        if line is not None and not all(map(self.keeps, _turns(line))):
+            group = replace(group, axis=None, place=None)
+        kept = [self.keeps(motion) for motion in group.motions]
+        return replace(group, motions=group.motions[kept], ball=group.ball and all(kept))
 
     def keeps(self, motion: Matrix) -> bool:
         """True if the points that touch still do after a motion of the source."""
@@ -147,6 +154,19 @@ class _Joint:
             return True
         there, back = self.trees[1].query(moved[0])[0], self.trees[0].query(moved[1])[0]
         return bool(max(there.mean(), back.mean()) <= self.away)
+
+
+def at_joint(
+    groups: tuple[Symmetries, Symmetries], source: Points, reference: Points, ref_from_src: Matrix
+) -> tuple[Symmetries, Symmetries]:
+    """The symmetries of source and reference that leave the joint of a pose as it is.
+
+    A pot that lacks a chip is nearly round, but its break is not: the chip fits at one place only.
+    """
+    if all(group.trivial for group in groups):
+        return groups
+    joint = _Joint.of(source, reference, ref_from_src)
+    return joint.keep(groups[0]), joint.keep(groups[1].moved(inverse(ref_from_src))).moved(ref_from_src)
 
 
 def _turns(axis: Line) -> Iterator[Matrix]:

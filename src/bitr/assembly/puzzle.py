@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Matrix, Motions, Points, moved
 from bitr.assembly.assemble import SURE, UNLIKE, Settings
-from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray
+from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray, solve_pair
 from bitr.assembly.graph import (
     Graph,
     Group,
@@ -109,7 +109,9 @@ class Puzzle:
     joints: tuple[Joint, ...]
     """Pairs of pieces of a group that a hypothesis joins, the surest first."""
     pairs: tuple[dict[str, Any], ...]
-    """All pairs that were compared: pieces (``first``, ``second``), status, confidence and method."""
+    """Pairs of single pieces that were compared, each as the last look at it found it: ``first`` (the
+    reference) and ``second`` (the source), status, reason, confidence, method, warnings and seconds. Pairs
+    with a merged part are not among them."""
     seconds: float
     model: str
     warnings: tuple[str, ...]
@@ -175,6 +177,7 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
             while len(parts) > 1 and found != []:
                 pairs = choose_pairs(parts, unit, is_full)
                 full = shared.among(parts, pairs) if is_full else []
+                log.info("look at %d parts: %d pairs, %d of them in full", len(parts), len(pairs), len(full))
                 rows = workshop.compare(parts, [pair for pair in pairs if pair not in full], False)
                 graph = Graph.of(parts, unit, rows | workshop.compare(parts, full, True))
                 found = [synchronised(graph, group) for group in find_groups(graph, least)]
@@ -216,8 +219,9 @@ def merge(parts: Sequence[Part], groups: Sequence[Group], unit: float) -> list[P
         moves = {k: frame_of(root, parts[k], unit).outside(pose) for k, pose in group.places.items()}
         moved_parts = [parts[k].geometry.moved(move) for k, move in moves.items()]
         places = {n: move @ own for k, move in moves.items() for n, own in parts[k].places.items()}
-        whole = join(_alike(moved_parts), " + ".join(parts[k].geometry.name for k in moves))
-        merged.append(Part.of(whole, places))
+        name = " + ".join(parts[k].geometry.name for k in moves)
+        log.info("joined %s", name)
+        merged.append(Part.of(join(_alike(moved_parts), name), places))
     free = set(range(len(parts))) - {k for group in groups for k in group.places}
     return sorted([*merged, *(parts[k] for k in free)], key=lambda part: -part.size)
 
@@ -371,14 +375,18 @@ class Told:
         )
 
     def _guess(self, graph: Graph, base: int, k: int, unit: float) -> tuple[Matrix, float]:
-        """The likeliest place of a part that is left over beside the first group, and its chance."""
+        """The likeliest place of a part that is left over beside the first group, and its chance.
+
+        The place of the second of two pieces is that of ``assemble``, whatever its status.
+        """
+        if len(self.pieces) == 2 and (row := graph.edges[base, k].row)["status"] != "error":
+            return np.array(row["transformation"]), float(row["confidence"])
         found = placements(graph, {base: np.eye(4)}, k)
         if not found:
             return np.eye(4), 0.0
         group = Group({base: np.eye(4), k: found[0][0]})
         pose = frame_of(graph.parts[base], graph.parts[k], unit).outside(found[0][0])
-        least = LOOKS[-1][1] if len(self.pieces) > 2 else SURE
-        return pose, min(certainty(graph, group, k), least)  # it did not join at that
+        return pose, min(certainty(graph, group, k), LOOKS[-1][1])  # it did not join at that
 
     def _joints(self, poses: Motions) -> Iterator[Joint]:
         for (a, b), (chance, alone, method) in self.joints.items():
@@ -386,15 +394,17 @@ class Told:
 
     def _pairs(self) -> Iterator[dict[str, Any]]:
         for (a, b), row in self.rows.items():
-            told = {key: row[key] for key in ("status", "confidence", "method", "seconds")}
-            yield {"first": a, "second": b, **told}
+            told = ("status", "reason", "confidence", "method", "warnings", "seconds")
+            yield {"first": a, "second": b, **{key: row[key] for key in told}}
 
     def _warnings(self) -> Iterator[str]:
         for number in range(len(self.pieces)):
             geometry = self.pieces[number].geometry
             yield from (f"{geometry.name}: {warning}" for warning in geometry.warnings)
+        if len(self.pieces) == 2:  # all that ``assemble`` says
+            yield from (warning for row in self.rows.values() for warning in row["warnings"] or ())
         sizes = [piece.size for piece in self.pieces.values()]
-        if max(sizes) > UNLIKE * min(sizes):
+        if len(sizes) > 2 and max(sizes) > UNLIKE * min(sizes):
             ratio = max(sizes) / min(sizes)
             yield f"the pieces' sizes differ by a factor of {ratio:.0f}: are all files in the same unit?"
         for (a, b), row in self.rows.items():
@@ -440,8 +450,14 @@ class Workshop:
             table = self.folder / f"pairs-{name}.jsonl"
             changes = {} if is_full else self._quick
             settings = Settings("auto", HYPOTHESES, points=self.points, seed=self.seed)
-            network, solver = replace(self.network, **changes), self._solver(settings, changes, len(jobs))
-            run_batch(jobs, network, settings, table, solver=solver, on_row=self.on_row)
+            network = replace(self.network, **changes)
+            solve = self._solver(network, settings, changes, len(jobs))
+            names = {f"{i}-{j}": f"{parts[i].geometry.name} and {parts[j].geometry.name}" for i, j in todo}
+            run_batch(
+                *(jobs, network, settings, table),
+                solver=lambda left: _log_rows(solve(left), names),
+                on_row=self.on_row,
+            )
             rows = {row["id"]: row for row in map(json.loads, table.read_text("ascii").splitlines())}
             for i, j in todo:
                 self.known[files[i], files[j], is_full] = rows[f"{i}-{j}"]
@@ -456,13 +472,15 @@ class Workshop:
             "own_verifier": shipped_verifier("puzzle-verifier") if own is None else own,
         }
 
-    def _solver(self, settings: Settings, changes: Mapping[str, Any], count: int) -> Solver | None:
-        """A cluster or processes of this machine, which stay for the next look; None: this process."""
+    def _solver(self, network: Network, settings: Settings, changes: Mapping[str, Any], count: int) -> Solver:
+        """A cluster or processes of this machine, which stay for the next look, or this process."""
         if self.ray:
             self.started.enter_context(ray_cluster())  # the first one connects, and the last one ends it
             return solve_on_ray(self.model, settings, changes=changes)
         fewest = 2 if "_cores" in self.__dict__ else WORTH_A_START
-        return self._cores.solver(settings, changes) if self.workers > 1 and count >= fewest else None
+        if self.workers > 1 and count >= fewest:
+            return self._cores.solver(settings, changes)
+        return lambda pairs: (solve_pair(pair, network, settings) for pair in pairs)
 
     @cached_property
     def _cores(self) -> Cores:
@@ -483,3 +501,13 @@ class Workshop:
         if not path.exists():
             write(path, geometry, force=True)
         return str(path)
+
+
+def _log_rows(rows: Iterable[Row], names: Mapping[str, str]) -> Iterator[Row]:
+    """Pass rows on, and log how each pair compared; other processes log nothing here."""
+    for row in rows:
+        if row["status"] == "error":
+            log.info("%s: not compared (%s)", names[row["id"]], row["error"])
+        else:
+            log.info("%s: confidence %.2f by %s", names[row["id"]], row["confidence"], row["method"])
+        yield row

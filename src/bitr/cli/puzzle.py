@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ from bitr.errors import InputError
 
 if TYPE_CHECKING:
     from bitr.assembly.puzzle import Puzzle
+    from bitr.io import Geometry
 
 EXAMPLE = "bitr puzzle sherd-*.ply -o poses.json --scene pot.glb --html report.html"
 
@@ -26,8 +27,7 @@ Pieces = Annotated[list[Path], typer.Argument(metavar="PIECES...", help="Clouds 
 Output = Annotated[
     Path | None,
     options.write_to(
-        "Write the whole answer (.json): poses, groups, what is left over, confidences and joints. "
-        "A run that was stopped continues where it stopped when the same command is given again."
+        "Write the whole answer (.json): poses, groups, what is left over, confidences and joints."
     ),
 ]
 Scene = Annotated[
@@ -38,8 +38,12 @@ Seed = Annotated[int, typer.Option(help="Seed of the samples of meshes and of ve
 Ray = Annotated[bool, typer.Option("--ray", help="Compare the pairs on Ray: at RAY_ADDRESS, or here.")]
 Workers = Annotated[
     int | None,
-    typer.Option(help="Pairs that are compared at a time on this machine; by default one per CPU."),
+    typer.Option(
+        help="Pairs that are compared at a time on this machine; by default one per CPU. Not with --ray."
+    ),
 ]
+HERE = ("", "local", "auto", "localhost", "127.0.0.1")
+"""Hosts of RAY_ADDRESS that are this machine."""
 
 
 def run(
@@ -60,54 +64,43 @@ def run(
     """Put many pieces together: find which belong together and the pose of each.
 
     Poses are in the frame of the largest piece of each group. Pieces that do not belong are left over, and
-    named. While it works, the pairs that were compared are kept beside --output.
+    named. While it works, the pairs that were compared are kept beside the first file that it is to write:
+    the same command continues a run that was stopped, and --force starts again.
     """
+    files = [path for path in (output, scene, html, picture) if path is not None]
     outputs = [("--output", output, (".json",)), ("--html", html, PAGES), ("--picture", picture, (".png",))]
-    _check(pieces, outputs, scene, workers, force=force)
+    _check(pieces, outputs, scene, force=force)
+    _check_processes(ray, workers, kept=bool(files))
     with session(verbose, counted=True) as on_row:  # torch takes a second to import: something is shown
         from bitr.assembly.puzzle import Workshop, solve_puzzle
-        from bitr.files import whole_file
-        from bitr.io import read, write_scene
-        from bitr.show.puzzle import set_apart, write_puzzle_page, write_puzzle_png
+        from bitr.io import read
+        from bitr.show.puzzle import write_puzzle_page, write_puzzle_png
 
         geometries = [read(path) for path in pieces]
-        with _workshop_folder(output, force=force) as folder:
+        with _workshop_folder(files[0] if files else None, force=force) as folder:
             count = workers if workers is not None else os.cpu_count() or 1
             found = solve_puzzle(geometries, Workshop(folder, model, points, seed, count, ray, on_row))
             log.info("writing")
-            if output is not None:
-                with whole_file(output, force=force) as temporary:
-                    temporary.write_text(found.to_json() + "\n", encoding="ascii")
-        if scene is not None:
-            moves = set_apart(geometries, found)
-            parts = {
-                f"{k + 1}-{path.stem}": piece.moved(move)
-                for k, (path, piece, move) in enumerate(zip(pieces, geometries, moves, strict=True))
-            }
-            write_scene(scene, parts, force=force)
-        if html is not None:
-            write_puzzle_page(html, geometries, found, force=force)
-        if picture is not None:
-            write_puzzle_png(picture, geometries, found, force=force)
+            writers = (_write_answer, _write_scene, write_puzzle_page, write_puzzle_png)
+            wanted = zip((output, scene, html, picture), writers, strict=True)
+            named = {path: write for path, write in wanted if path is not None}
+            _write_all(named, geometries, found, force=force)
     if json:
         print(found.to_json())
     else:
-        _show(found, [path for path in (output, scene, html, picture) if path is not None])
+        _show(found, files)
 
 
 def _check(
     pieces: list[Path],
     outputs: list[tuple[str, Path | None, tuple[str, ...]]],
     scene: Path | None,
-    workers: int | None,
     *,
     force: bool,
 ) -> None:
     """Raise when the files cannot be written, or would overwrite a piece or each other."""
     if len(pieces) < 2:
         raise InputError(f"got {len(pieces)} piece, expected 2 to 50 files")
-    if workers is not None and workers < 1:
-        raise InputError(f"workers = {workers}: expected at least 1")
     from bitr.io import SUFFIXES
 
     taken = [path.absolute() for path in pieces]
@@ -125,31 +118,77 @@ def _check(
             raise InputError('--picture needs matplotlib: pip install -e ".[viz]" in the clone')
 
 
-@contextmanager
-def _workshop_folder(output: Path | None, *, force: bool) -> Iterator[Path]:
-    """The folder where pairs are kept while the puzzle is solved: beside the output, else a temporary one.
+def _check_processes(ray: bool, workers: int | None, *, kept: bool) -> None:
+    """Raise when the pairs cannot be compared that way; pieces are ``kept`` where a file is to be written."""
+    if workers is not None and workers < 1:
+        raise InputError(f"workers = {workers}: expected at least 1")
+    if ray and workers is not None:
+        raise InputError("--workers is for this machine and --ray uses all CPUs of the cluster: give one")
+    address = os.environ.get("RAY_ADDRESS", "")
+    if ray and not kept and address.removeprefix("ray://").partition(":")[0] not in HERE:
+        raise InputError(
+            f"--ray at {address}: its machines read the pieces from a folder beside the output; give -o in a "
+            "folder that they share"
+        )
 
-    It is removed when all is done, and stays when the work is stopped.
+
+@contextmanager
+def _workshop_folder(file: Path | None, *, force: bool) -> Iterator[Path]:
+    """The folder where pairs are kept while the puzzle is solved: beside a file, else a temporary one.
+
+    It is removed when all is done and written, and stays when the work is stopped.
     """
-    if output is None:
+    if file is None:
         with tempfile.TemporaryDirectory(prefix="bitr-puzzle-") as temporary:
             yield Path(temporary)
         return
-    folder = output.with_name(output.name + ".pairs")
+    folder = file.with_name(file.name + ".pairs")
     if force and folder.is_dir():
         shutil.rmtree(folder)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
+        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another name") from error
     yield folder
     shutil.rmtree(folder)
+
+
+def _write_all(
+    writers: Mapping[Path, Callable[..., None]], pieces: Sequence[Geometry], found: Puzzle, *, force: bool
+) -> None:
+    """Write all files, or none: the same command continues after a failure, and refuses files that exist."""
+    with ExitStack() as undo:
+        for path, write in writers.items():
+            write(path, pieces, found, force=force)
+            undo.callback(path.unlink, missing_ok=True)
+        undo.pop_all()
+
+
+def _write_answer(path: Path, pieces: Sequence[Geometry], found: Puzzle, *, force: bool) -> None:
+    from bitr.files import whole_file
+
+    with whole_file(path, force=force) as temporary:
+        temporary.write_text(found.to_json() + "\n", encoding="ascii")
+
+
+def _write_scene(path: Path, pieces: Sequence[Geometry], found: Puzzle, *, force: bool) -> None:
+    from bitr.io import write_scene
+    from bitr.show.puzzle import set_apart
+
+    moves = set_apart(pieces, found)
+    parts = {
+        f"{k}-{Path(piece.name).stem}": piece.moved(move)
+        for k, (piece, move) in enumerate(zip(pieces, moves, strict=True), 1)
+    }
+    write_scene(path, parts, force=force)
 
 
 def _show(found: Puzzle, written: list[Path]) -> None:
     """Print the answer for people."""
     from rich.console import Console
     from rich.table import Table
+
+    from bitr.show.puzzle import tell_puzzle
 
     group = {k: number for number, members in enumerate(found.groups, 1) for k in members}
     table = Table(box=None, pad_edge=False)
@@ -163,6 +202,8 @@ def _show(found: Puzzle, written: list[Path]) -> None:
         table.add_row(one_line(Path(name).name), place, f"{found.confidence[k]:.0%}", one_line(joined))
     console = Console(markup=False, highlight=False)
     console.print(table)
+    for sentence in tell_puzzle(found):
+        console.print(one_line(sentence), soft_wrap=True)
     for warning in found.warnings:
         console.print(f"warning: {one_line(warning)}")
     for path in written:

@@ -169,6 +169,7 @@ def _first(puzzle: Puzzle) -> tuple[int, ...]:
 def render_puzzle(pieces: Sequence[Geometry], puzzle: Puzzle) -> str:
     """Render the page: the pieces in 3-D, drawn apart by a slider, and the joints as graph and table."""
     names = [Path(name).name for name in puzzle.names]
+    joined = {frozenset((joint.first, joint.second)) for joint in puzzle.joints}
     values = {
         "title": _sentence(puzzle),
         "left_over": [names[k] for k in puzzle.left_over],
@@ -179,10 +180,22 @@ def render_puzzle(pieces: Sequence[Geometry], puzzle: Puzzle) -> str:
                 "second": names[joint.second],
                 "cells": (joint.method, f"{joint.alone:.0%}", f"{joint.confidence:.0%}"),
                 "line": _line(joint.first, joint.second, len(pieces)),
+                "label": _label(joint.first, joint.second, len(pieces)),
                 "width": f"{1 + 5 * joint.confidence:.1f}",
                 "pair": f"{joint.first},{joint.second}",
             }
             for joint in puzzle.joints
+        ],
+        "pairs": [
+            {
+                "names": f"{names[pair['first']]} – {names[pair['second']]}",
+                "cells": (
+                    pair["method"] or "not compared",
+                    "–" if pair["confidence"] is None else f"{pair['confidence']:.0%}",
+                    "yes" if {pair["first"], pair["second"]} in joined else "no",
+                ),
+            }
+            for pair in sorted(puzzle.pairs, key=lambda pair: -(pair["confidence"] or 0.0))
         ],
         "nodes": [_node(k, len(pieces)) for k in range(len(pieces))],
         "facts": list_puzzle_facts(puzzle),
@@ -263,6 +276,20 @@ def list_puzzle_facts(puzzle: Puzzle) -> list[Row]:
     return [*rows, *(("warning", warning) for warning in puzzle.warnings)]
 
 
+def tell_puzzle(puzzle: Puzzle) -> list[str]:
+    """Tell the groups and the pieces that are left over, in a sentence each."""
+    names = [Path(name).name for name in puzzle.names]
+    told = [f"{_list_names([names[k] for k in members])} belong together." for members in puzzle.groups]
+    left = [names[k] for k in puzzle.left_over]
+    over = f"{_list_names(left)} {'is' if len(left) == 1 else 'are'}" if left else "Nothing is"
+    return [*(told or ["No two pieces belong together."]), f"{over} left over."]
+
+
+def _list_names(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _sentence(puzzle: Puzzle) -> str:
     count, groups, left = len(puzzle.names), len(puzzle.groups), len(puzzle.left_over)
     found = "no two belong together" if not groups else "one group" if groups == 1 else f"{groups} groups"
@@ -278,6 +305,12 @@ def _node(k: int, count: int) -> dict[str, str]:
 def _line(a: int, b: int, count: int) -> tuple[str, str, str, str]:
     first, second = _node(a, count), _node(b, count)
     return first["x"], first["y"], second["x"], second["y"]
+
+
+def _label(a: int, b: int, count: int) -> tuple[str, str]:
+    """A place on the line, a third from its first end: the middles of many lines are one."""
+    x1, y1, x2, y2 = map(float, _line(a, b, count))
+    return f"{(2 * x1 + x2) / 3:.1f}", f"{(2 * y1 + y2) / 3:.1f}"
 
 
 def _encode(pieces: Sequence[Geometry], puzzle: Puzzle) -> dict[str, Any]:
