@@ -44,7 +44,7 @@ def workplace(stand_ins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
-@each_document
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if python_of(path)], ids=lambda path: path.name)
 def test_python_snippets_run_in_order(path, workplace, capsys):
     exec(compile(python_of(path), str(path), "exec"), {})
     said = {"README.md": "1.        ]]", "model.md": "torch.Size([1, 3, 3])"}.get(path.name, "")

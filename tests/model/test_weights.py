@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 import bitr
 from bitr.assembly.network import Network
 from bitr.data import info
-from bitr.model.checkpoint import card_of, note_of
+from bitr.model.checkpoint import card_of
 from bitr.testing import SETTINGS, example_pair
 
 FOLDER = Path(str(resources.files("bitr") / "weights"))
@@ -52,10 +52,6 @@ def test_only_weights_whose_data_allows_it_are_shipped(name):
     terms = info(card(name)["config"]["data"]["name"]).licence
     assert card(name)["terms"] == terms
     assert not any(word in terms for word in NO_SHIPPING)
-
-
-def test_the_default_weights_know_how_sure_they_are():
-    assert note_of("default", "calibration") is not None
 
 
 # Poses of a pair as they were before the layers were rewritten, the first three rows of each matrix

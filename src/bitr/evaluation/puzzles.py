@@ -91,7 +91,7 @@ def summarise(scores: Sequence[PuzzleScore]) -> dict[str, float]:
         "solved": sum(s.is_solved for s in scores) / len(scores),
         "pair_degrees": float(degrees.mean()),
         "median_degrees": float(np.median(degrees)),
-        "worst_degrees": max(s.worst_degrees for s in scores),
-        "worst_shift": max(s.worst_shift for s in scores),
+        "worst_degrees": float(np.max([s.worst_degrees for s in scores])),
+        "worst_shift": float(np.max([s.worst_shift for s in scores])),
         "kept_out": sum(s.kept_out for s in scores) / foreign if foreign else float("nan"),
     }
