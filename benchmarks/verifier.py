@@ -61,7 +61,7 @@ CARD = {
     "command": "python -m benchmarks.verifier --keep FOLDER --out src/bitr/weights/verifier.json",
     "for": "two pieces that overlap, meet at borders or breaks, or do not belong together",
     "limits": "fitted on pairs of about 1,000 points a piece; kinds of pieces that are not listed may differ",
-    "terms": "numbers fitted on generated and openly licensed shapes and on public scans; none of their points",
+    "terms": "numbers fitted on generated and openly licensed shapes, public scans and fractures",
 }
 """What a user should know of the verifier, kept with it."""
 
