@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 
 import bitr
 from bitr.assembly.network import Network
-from bitr.data import info
+from bitr.data import dataset, info
+from bitr.evaluation.metrics import is_right
 from bitr.model.checkpoint import card_of
 from bitr.testing import SETTINGS, example_pair
 
@@ -52,6 +53,21 @@ def test_only_weights_whose_data_allows_it_are_shipped(name):
     terms = info(card(name)["config"]["data"]["name"]).licence
     assert card(name)["terms"] == terms
     assert not any(word in terms for word in NO_SHIPPING)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "data", "share"),
+    [("default", "shapes:cut", 0.7), ("mug-hanging", "", 0.6), ("bowl-placing", "", 0.8)],
+)
+def test_weights_are_as_good_as_ever_on_held_out_pairs(name, data, share):
+    """Share of right answers of the default command; chance has none."""
+    pairs = dataset(data or name, "val", seed=0)[:8]
+    right = [
+        is_right(pair, bitr.assemble(pair.source, pair.reference, model=name).transformation)
+        for pair in pairs
+    ]
+    assert sum(right) >= share * len(pairs)
 
 
 # Poses of a pair as they were before the layers were rewritten, the first three rows of each matrix
