@@ -1,4 +1,4 @@
-"""The errors that are one line for people, wrong input and a full disk, and the checks that raise them."""
+"""The errors that are one line for people, wrong input and a full disk, their checks and their words."""
 
 import difflib
 import errno
@@ -18,6 +18,11 @@ def unknown_name(name: str, kind: str, known: Sequence[str]) -> InputError:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     return InputError(f"{name}: no such {kind}, expected one of {', '.join(known)}{hint}")
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things, as "1 file" or "2 files"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def require(is_right: object, problem: str) -> None:

@@ -121,6 +121,7 @@ def test_making_pairs(generated, tmp_path):
         raise run("make", "made-up", "--pairs", 21, "--output", tmp_path / "more").exception
     with pytest.raises(InputError, match="not an empty folder"):
         raise run("make", "made-up", "--pairs", 1, "--output", tmp_path / "out").exception
+    assert "wrote 1 pair; listed in" in run("make", "made-up", "--pairs", 1, "-o", tmp_path / "one").stderr
 
 
 def test_a_contact_sheet(generated, tmp_path):

@@ -12,7 +12,7 @@ from bitr.assembly.refine import REFINEMENTS
 from bitr.cli import app, evaluate, main, options
 from bitr.data import datasets
 from bitr.data.storage import SPLITS
-from bitr.evaluation.experiment import EXPERIMENTS
+from bitr.evaluation.experiment import EXPERIMENTS, MEASURED
 from bitr.model.checkpoint import find
 from bitr.training.config import config_file
 
@@ -101,6 +101,6 @@ def test_names_and_choices_are_those_that_the_commands_know():
     assert "|".join(SPLITS) == options.SPLITS
     assert "|".join(REFINEMENTS) == evaluate.REFINEMENTS
     assert options.list_data() == [info.name for info in datasets()]
-    assert options.list_experiments() == [*EXPERIMENTS, "laws", "speed", "engine", "all"]
+    assert options.list_experiments() == [*EXPERIMENTS, *MEASURED, "all"]
     assert all(find(name).stem == name for name in options.list_models())
     assert all(config_file(name).stem == name for name in options.list_configs())

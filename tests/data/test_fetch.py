@@ -320,6 +320,39 @@ def test_a_zip_file_with_too_many_members_is_refused_before_they_are_listed(tmp_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_a_tar_file_is_counted_before_anything_is_written(tmp_path, monkeypatch, form):
+    monkeypatch.setattr(tarfile, "DEFAULT_FORMAT", form)
+    folders = [(special(f"{i}", tarfile.DIRTYPE), b"") for i in range(5)]
+    files = [(f"{i}/{'name' * 40}/{'é' * 20}.txt", bytes(1000)) for i in range(5)]  # too long for one header
+    path = tarred(tmp_path / "set.tar.gz", [*folders, *files])
+    assert len(unpack(path, tmp_path / "all", Limits(files=10, size=5000))) == 5
+    monkeypatch.setattr(tarfile.TarFile, "extractfile", None)
+    with pytest.raises(InputError, match="holds more than 9 files"):
+        unpack(path, tmp_path / "out", Limits(files=9))
+    with pytest.raises(InputError, match="unpacks to more than 4999 bytes"):
+        unpack(path, tmp_path / "out", Limits(size=4999))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tar_file_whose_headers_cannot_be_followed_is_counted_while_it_is_unpacked(tmp_path):
+    path = tarred(tmp_path / "odd.tar", [(f"{i}.txt", b"") for i in range(20)], "w")
+    data = bytearray(path.read_bytes())
+    data[257:263], data[148:156] = b"other\0", b" " * 8  # another magic
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="holds more than 10 files"):
+        unpack(path, tmp_path / "out", Limits(files=10))
+    assert len(unpack(path, tmp_path / "out")) == 20
+
+
+def test_the_sizes_of_a_zip_file_are_added_before_anything_is_written(tmp_path, monkeypatch):
+    bomb = zipped(tmp_path / "bomb.zip", [(f"{i}.txt", bytes(1000)) for i in range(5)])
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)
+    with pytest.raises(InputError, match="unpacks to more than 4999 bytes"):
+        unpack(bomb, tmp_path / "out", Limits(size=4999))
+
+
 def test_a_zip_file_that_lies_about_its_sizes_is_stopped(tmp_path):
     path = zipped(tmp_path / "liar.zip", [("zeros", bytes(1_000_000))])
     data = path.read_bytes()

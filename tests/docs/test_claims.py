@@ -20,8 +20,10 @@ from bitr.assembly.verify import LISTED, MATCHES, NAMES
 from bitr.cli import app
 from bitr.data import dataset, datasets
 from bitr.evaluation.certificate import BOUNDS, MEDIAN
-from bitr.evaluation.tables import COMMANDS
+from bitr.evaluation.metrics import RIGHT
+from bitr.evaluation.tables import COMMANDS, ENGINE
 from bitr.io import SUFFIXES
+from bitr.io.read import ACCEPTED
 from bitr.model import BITRConfig
 from bitr.settings import read_toml
 from bitr.show.viewer.panel import MOST_BYTES, MOST_HYPOTHESES
@@ -90,7 +92,7 @@ def test_every_table_of_benchmark_is_what_was_written():
 
 
 def test_the_targets_of_readme_start_what_tests_run():
-    """``test_command_lines_run_or_are_parsed`` runs the other commands of README.md as they are printed."""
+    """``test_commands_of_readme_run_as_printed`` runs the other commands of README.md."""
     targets = [words[1] for words in command_lines(ROOT / "README.md") if words[0] == "make"]
     assert targets == list(MAKE)
     for target, program in MAKE.items():
@@ -163,6 +165,36 @@ def test_numbers_that_pages_state_are_those_of_the_code():
     assert f"lists up to {HYPOTHESES} poses ({MOST_HYPOTHESES}, if asked for)" in text_of("docs/viewer.md")
     assert OptimizerConfig().name == "muon"
     assert "Muon moves the matrices" in text_of("docs/training.md")
+
+
+def test_right_is_told_in_the_words_of_the_command():
+    """``bitr assemble`` prints them beside the confidence."""
+    text = " ".join(text_of("docs/fragments.md").split())
+    assert f"% that the pose is right: {RIGHT} method" in text  # as printed
+    assert f"`confidence` is the chance that the pose is right: {RIGHT}, " in text
+    assert f"Right is {RIGHT};" in text
+    for path in DOCUMENTS:
+        assert not re.search(r"tenth of the\s(\S+\s)?radius", path.read_text(encoding="utf-8")), path
+
+
+def test_the_share_of_low_overlap_is_that_of_the_table():
+    rows = {row[0]: row for row in table_rows(tables.body("engine"))}
+    right = float(rows[ENGINE["indoor:low"][0]][-2].rstrip("%"))
+    assert 40 < right < 50
+    assert "overlap of 0.1 to 0.3 nearly half are right" in text_of("docs/scans.md")
+
+
+def test_the_data_sets_of_the_engine_are_counted():
+    words = {10: "ten", 11: "eleven", 12: "twelve"}
+    assert f"for `engine` {words[len(ENGINE)]} data sets" in text_of("docs/reproduce.md")
+
+
+def test_everything_that_python_takes_is_on_the_page_of_two_pieces():
+    text = sections("docs/two-pieces.md")["python"]
+    for word in ("path", "array", "tensor", "list", "frame", "trimesh", "Open3D"):
+        assert word in ACCEPTED
+        assert re.search(rf"\b{word}", text, re.IGNORECASE), word
+    assert "`--scale`" in re.search(r"\*\*Units\.\*\*.+?\n-", text_of("docs/two-pieces.md"), re.DOTALL)[0]
 
 
 def test_the_bounds_of_the_certificate_are_those_of_the_code():

@@ -158,7 +158,7 @@ def test_a_row_without_a_pair_is_named(tmp_path, pairs):
         ("a.csv", "id\nx\n", "line 1: found id; expected id, transformation"),
         ("a.csv", "id,transformation\nx,1 2\n", "line 2: found 2 numbers"),
         ("a.csv", "id,m00\nx,1\n", "line 1: found id, m00; expected id, m00, m01"),
-        ("a.csv", "id,transformation\nx\n", "line 2: found 1 cells, expected 2"),
+        ("a.csv", "id,transformation\nx\n", "line 2: found 1 cell, expected 2"),
         ("a.csv", ",".join(["id", *NUMBERS]) + "\nx" + ",1" * 15 + ",\n", "line 2: found .*None"),
         ("a.txt", "x", "expected .csv or .jsonl"),
         ("missing.csv", None, "cannot be read"),

@@ -9,7 +9,7 @@ import pytest
 
 from bitr.assembly.puzzle import Puzzle
 from bitr.data.poses import PuzzleCase, inverse, random_pose
-from bitr.evaluation.puzzles import score_puzzle, summarise
+from bitr.evaluation.puzzles import STUDIES, Job, Study, score_puzzle, solve_study, summarise
 from bitr.io import Geometry
 
 
@@ -74,3 +74,12 @@ def test_a_summary_counts_pieces_not_puzzles(case):
     right, none = (score_puzzle(case, answer(case, *a)) for a in ((((2, 1, 0),), (3,)), ((), (2, 1, 0, 3))))
     told = summarise([right, none])
     assert (told["puzzles"], told["pieces_right"], told["solved"], told["kept_out"]) == (2, 0.5, 0.5, 1.0)
+
+
+def test_both_pots_of_a_box_are_scored(case, tmp_path, monkeypatch):
+    found = answer(case, ((2, 1, 0),), (3,))
+    pots = replace(case, objects=(0, 0, 1, 1))
+    study = Study(lambda root, split, seed, i: pots, 2, lambda case, workshop: found, is_double=True)
+    monkeypatch.setitem(STUDIES, "pots", study)
+    solved = list(solve_study("pots", 2, Job(tmp_path)))
+    assert [[score.right for score in each.scores] for each in solved] == [[2, 0]] * 2

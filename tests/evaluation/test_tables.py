@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from benchmarks import tables as page
+from bitr.assembly.puzzle import Puzzle
 from bitr.cli import main
+from bitr.data.poses import PuzzleCase, random_pose
 from bitr.errors import InputError
 from bitr.evaluation import speed, tables
 from bitr.evaluation.evaluate import Evaluation, score_of
-from bitr.evaluation.experiment import EXPERIMENTS, Budget, find_experiment
+from bitr.evaluation.experiment import EXPERIMENTS, MEASURED, Budget, find_experiment
+from bitr.evaluation.puzzles import Study
 from bitr.evaluation.report import Published, Repeated
 from bitr.evaluation.reproduce import Result, Table
 from bitr.evaluation.tables import cells_of, engine_row, merge, paper_row, render, write_result, write_table
+from bitr.io import Geometry
 from bitr.testing import Laws
 from tests.data.cases import pair_of
 from tests.evaluation.cases import plan
@@ -23,14 +27,15 @@ from tests.evaluation.cases import plan
 HEAD = ("model", "Δ_bi", "Δ_swap", "Δ_scale")
 
 
-def row(name, degrees, made="", published=None, shares=None):
-    """A row of pairs whose answers are turned by so many degrees."""
+def row(name, degrees, made="", published=None, shares=None, away=None):
+    """A row of pairs whose answers are turned by so many degrees; the one by ``away`` is shifted, too."""
     scores = []
     for number, angle in enumerate(degrees):
         pair = pair_of(30, np.random.default_rng(number))
         c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
         turned = pair.ref_from_src.copy()
         turned[:3, :3] = turned[:3, :3] @ [[c, -s, 0], [s, c, 0], [0, 0, 1]]
+        turned[0, 3] += 10 * (angle == away)
         scores.append(score_of(pair, turned, 1.0))
     samplings = (Evaluation(name, tuple(scores)),) if scores else ()
     return Repeated(name, samplings, made, published, shares or {})
@@ -101,13 +106,12 @@ def test_success_in_simulation_is_a_share(tmp_path):
 
 
 def test_unseen_objects_are_a_table_of_methods_by_data(tmp_path):
-    shares = {"within 15°": 0.5}
-    found = result("unseen", row("BITR", [10, 30], shares=shares), row("ICP", [90, 90], shares=shares))
+    found = result("unseen", row("BITR", [1, 2, 30], away=2), row("ICP", [90, 90]))
     (path,) = write_result(tmp_path, found, plan(tmp_path))
     head, ours, icp, chance = cells_of(path.read_text(encoding="utf-8"))
-    assert head == ("", *find_experiment("unseen").labels)
-    assert ours == ("BITR", *["20.0°, 20.0°, 50%"] * 4)
-    assert icp[0] == "ICP"
+    assert head == ("mean Δr, median, within 15° and 0.1 of the size", *find_experiment("unseen").labels)
+    assert ours == ("BITR", *["11.0°, 2.0°, 33%"] * 4)  # two within 15°, one of them far away
+    assert icp == ("ICP", *["90.0°, 90.0°, 0%"] * 4)
     assert chance[:2] == ("chance", "126.5°, 132.3°")
 
 
@@ -164,6 +168,48 @@ def test_speed_has_the_rows_of_the_page(tmp_path, monkeypatch):
     head, *rows = cells_of(tables.run_table("speed", plan(tmp_path))[0])
     assert head == cells_of((page.KEPT / "speed.md").read_text(encoding="utf-8"))[0]
     assert [cells[0] for cells in rows] == ["default, 64 × 1", "paper's construction, 64 × 2"]
+
+
+def test_puzzles_are_rows_and_a_study_without_its_data_is_passed_over(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    pieces = tuple(Geometry(rng.normal(size=(40, 3))) for _ in range(3))
+    places = np.stack([random_pose(rng, 1.0) for _ in pieces])
+    asked = []
+
+    def make(objects):
+        return lambda root, split, seed, i: (
+            asked.append((split, seed, i)) or PuzzleCase(pieces, places, objects, "puzzle", "m")
+        )
+
+    def solve(case, workshop):
+        (workshop.folder / "pairs.jsonl").touch()  # kept for the next call
+        return Puzzle(("a", "b", "c"), places, ((0, 1),), (2,), (1.0,) * 3, (), (), 7.4, "none", ())
+
+    def nothing(*_):
+        raise InputError("no rooms are here")
+
+    studies = {"cut-3": Study(make((0, 0, 1)), 5, solve), "time": Study(make((0, 0, 0)), 1, solve)}
+    monkeypatch.setattr("bitr.evaluation.puzzles.STUDIES", studies | {"rooms": Study(nothing, 1)})
+    monkeypatch.setattr(tables, "STUDIES", studies | {"rooms": Study(nothing, 1)})
+    monkeypatch.setattr(tables, "PUZZLES", {"cut-3": "cut into 3", "rooms": "rooms", "time": "large"})
+    text, (path,) = tables.run_table("puzzles", plan(tmp_path, limit=2, seed=4))
+    head, cut, large = cells_of(text)
+    assert head == tables.HEADS["puzzles"]
+    assert cut == ("cut into 3", "2", "100%, foreign kept out 100%", "0.0°", "7")
+    assert large == ("large", "1", "67%", "0.0°, worst 0.0° and 0.000 m", "7")
+    assert asked == [("test", 4, 0), ("test", 4, 1), ("test", 4, 0)]
+    assert path == tmp_path / "tables" / "puzzles.md"
+    assert (tmp_path / "puzzles" / "cut-3-test-4-1" / "pairs.jsonl").is_file()
+
+
+def test_all_makes_every_table_of_the_page(tmp_path):
+    """``run_all`` runs the experiments, whose results are written here, and measures the other tables."""
+    made = set(MEASURED)
+    for name in EXPERIMENTS:
+        found = result(name, row("BITR", [10], shares={tables.SUCCESS: 1.0}))
+        made |= {path.stem for path in write_result(tmp_path, found, plan(tmp_path))}
+    assert made == {path.stem for path in page.KEPT.glob("*.md")}
+    assert set(tables.PUZZLES) <= set(tables.STUDIES)
 
 
 def test_rows_and_evaluations_are_brought_into_the_page(tmp_path):

@@ -50,7 +50,13 @@ def test_a_missing_file_is_told_with_the_nearest_name(tmp_path):
     (tmp_path / "bunny.ply").write_bytes(b"ply\n")
     with pytest.raises(InputError, match=r"no such file; did you mean .*bunny\.ply"):
         read(tmp_path / "buny.ply")
+    (tmp_path / "bunny.obj").write_bytes(b"")
+    with pytest.raises(InputError, match=r"did you mean .*bunny\.ply\?"):  # rather than another kind of file
+        read(tmp_path / "bunni.ply")
+    with pytest.raises(InputError, match=r"did you mean .*bunny\.(ply|obj)\?"):
+        read(tmp_path / "bunny.stl")
     (tmp_path / "trace.py").write_text("")
+    (tmp_path / "nothere.ply").write_bytes(b"ply\n")
     with pytest.raises(InputError, match=r"no such file$"):  # what cannot be read is not suggested
         read(tmp_path / "trace.ply")
     with pytest.raises(InputError, match=r"folder .* does not exist"):

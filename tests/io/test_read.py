@@ -437,6 +437,10 @@ def test_lists_are_taken_as_arrays():
         (["a.ply", "b.ply"], r"points: an array of shape \(2,\)"),
         ([["1", "2", "3"]] * 4, "points: an array of <U1, expected real numbers"),
         (Frame(x=[1.0] * 4, y=[2.0] * 4), "points: two dimensions only: found x, y; expected x, y and z"),
+        (Frame(x=[1.0] * 4, y=[2.0] * 4, height=[3.0] * 4), "only: found x, y, height; expected x, y and z"),
+        (Frame(a=[1.0] * 4, b=[2.0] * 4, c=["c"] * 4), "points: found a, b, c; expected x, y and z"),
+        (Frame(a=[1.0] * 4, b=[2.0] * 4), "points: found a, b; expected x, y and z"),
+        (Frame(red=[1.0] * 4, green=[2.0] * 4, blue=[3.0] * 4), "points: found red, green, blue; expected x"),
         (
             Frame(x=["a"] * 4, y=[2.0] * 4, z=[3.0] * 4),
             "points: the column x holds <U1, expected real numbers",
@@ -457,8 +461,21 @@ def test_frames_go_by_the_names_of_their_columns():
     assert as_geometry(Frame(X=x, Y=y, Z=z), "points").normals is None
 
 
+def test_a_frame_without_known_names_is_taken_as_an_array():
+    expected = cloud(n=20)
+    columns = dict(zip("abcdef", (*expected.points.T, *expected.normals.T), strict=True))
+    found = as_geometry(Frame(**columns), "points")
+    np.testing.assert_array_equal(found.points, expected.points)
+    np.testing.assert_array_equal(found.normals, expected.normals)
+    for name in "def":
+        del columns[name]
+    assert as_geometry(Frame(**columns), "points").normals is None
+
+
 def test_a_frame_of_pandas_is_taken():
     pandas = pytest.importorskip("pandas")
     expected = cloud(n=20)
+    found = as_geometry(pandas.DataFrame(expected.points), "points")  # columns 0, 1 and 2
+    np.testing.assert_array_equal(found.points, expected.points)
     found = as_geometry(pandas.DataFrame(expected.points, columns=["x", "y", "z"]), "points")
     np.testing.assert_array_equal(found.points, expected.points)

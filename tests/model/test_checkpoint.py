@@ -12,11 +12,12 @@ from safetensors.torch import load_file, save_file
 
 import bitr
 from bitr import BITR, BITRConfig, InputError
-from bitr.model.checkpoint import with_note
+from bitr.model.checkpoint import CHECKSUM, find, with_note
 from bitr.testing import SETTINGS, example_pair
 
 CONFIG = BITRConfig(num_keypoints=4, channels=2, cloud_channels=2, num_layers=1)
 X, Y = example_pair(0, 30, SETTINGS[0])
+SHIPPED = sorted(find("default").parent.glob("*.safetensors"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -85,6 +86,18 @@ def test_every_flipped_bit_is_refused_in_one_line(tmp_path):
     path.write_bytes(data.replace(b'num_layers\\": 1', b'num_layers\\": 2'))
     with pytest.raises(InputError, match="does not fit its checksum"):
         bitr.load(path)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_flipped_bit_of_shipped_weights_is_refused(tmp_path, path):
+    data, damaged = path.read_bytes(), tmp_path / path.name
+    head = 8 + int.from_bytes(data[:8], "little")
+    assert CHECKSUM in json.loads(data[8:head])["__metadata__"]
+    bitr.load(path)
+    for place in (head, (head + len(data)) // 2, len(data) - 1):
+        damaged.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(InputError, match="does not fit its checksum"):
+            bitr.load(damaged)
 
 
 def test_files_of_before_without_a_checksum_load(tmp_path):

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.options import counted, session
-from bitr.errors import InputError
+from bitr.cli.options import session
+from bitr.errors import InputError, counted
 
 EXAMPLE = "bitr assemble handle.ply mug.ply -o handle-in-place.ply --html report.html"
 

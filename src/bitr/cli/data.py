@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bitr.cli import options
-from bitr.cli.options import check_file, counted, one_line, say, session
-from bitr.errors import InputError
+from bitr.cli.options import check_file, one_line, say, session
+from bitr.errors import InputError, counted
 
 if TYPE_CHECKING:
     from bitr.data.registry import SplitStats
@@ -105,10 +105,11 @@ def make_some(
 
         found = dataset(name, split, data_root, seed)
         if pairs > len(found):
-            raise InputError(f"{name}: has {len(found)} pairs for {split}, expected --pairs of at most that")
+            has = f"{name}: has {counted(len(found), 'pair')} for {split}"
+            raise InputError(f"{has}, expected --pairs of at most that")
         some = (found[i] for i in range(pairs))
         manifest = write_pairs(output, some, split, lambda done: on_row(done, pairs))
-    say(f"wrote {pairs} pairs; {manifest} lists them")
+    say(f"wrote {counted(pairs, 'pair')}; listed in {manifest}")
 
 
 @app.command("show", epilog="example: bitr data show indoor -o indoor.png")

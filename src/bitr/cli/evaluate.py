@@ -17,14 +17,13 @@ from bitr.cli.options import (
     Counter,
     check_file,
     check_suffix,
-    counted,
     log,
     one_line,
     print_report,
     say,
     session,
 )
-from bitr.errors import InputError
+from bitr.errors import InputError, counted
 from bitr.files import check_target, write_text
 
 if TYPE_CHECKING:

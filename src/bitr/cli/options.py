@@ -71,7 +71,7 @@ def list_data() -> list[str]:
 def list_experiments() -> list[str]:
     """The names of the experiments of ``bitr reproduce``."""
     table = next(Path(str(resources.files("bitr") / "evaluation")).rglob("experiments.toml"))
-    return [*read_toml(table), "laws", "speed", "engine", "all"]
+    return [*read_toml(table), "laws", "speed", "engine", "puzzles", "all"]
 
 
 Model = Annotated[str, take_model("Name of weights that come with bitr, or path of a checkpoint.")]
@@ -119,11 +119,6 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log each step, a
 def one_line(text: str) -> str:
     """Escape everything unprintable: line breaks, control codes, bytes that are no UTF-8."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def counted(number: int, thing: str) -> str:
-    """A number of things, as "1 file" or "2 files"."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def say(message: str) -> None:

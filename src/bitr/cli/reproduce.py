@@ -58,9 +58,9 @@ def run(
 
     Take the data, train, test three times on different samples, and write a table (Markdown), a JSON and
     plots. NAME is toy, ablation, complete-matching, airplane, inter-class, fragments, indoor, outdoor,
-    manipulation, unseen, low-overlap; laws, speed or engine for the other tables of BENCHMARK.md; or all. The
-    folder tables/ gets the rows of BENCHMARK.md. The same command again continues where it was stopped; a
-    finished training is not repeated.
+    manipulation, unseen, low-overlap; laws, speed, engine or puzzles for the other tables of BENCHMARK.md; or
+    all. The folder tables/ gets the rows of BENCHMARK.md. The same command again continues where it was
+    stopped; a finished training is not repeated.
     """
     if train and model is not None:
         raise InputError("--train and --model: choose one; with --model nothing is trained")

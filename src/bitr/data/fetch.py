@@ -32,6 +32,8 @@ ZIP_END = (1 << 16) + 200
 """Bytes at the end of a zip archive that hold the number of its members, behind which is a comment."""
 LONGEST_ENTRY = 1 << 10
 """Bytes of an entry in the list of a zip archive, at most: more would be no honest list."""
+BARE, EXTENDING = tuple(b"%d" % kind for kind in range(1, 7)), (b"x", b"g", b"L", b"K")
+"""Kinds of tar headers that no content follows, and kinds whose content belongs to the next header."""
 DAMAGED = zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, OSError
 """Exceptions of zipfile, tarfile and their decompressors for damaged, encrypted or unknown content."""
 
@@ -211,13 +213,14 @@ def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]
     """Unpack a zip or tar archive into the folder: all of its files or, after an error, none.
 
     Absolute names, names with "..", links, devices, and more than the limits allow raise before anything is
-    moved into place. Sizes are counted while unpacking, since an archive may lie about them.
+    moved into place. Files and sizes that the archive claims are counted before anything is written, and once
+    more while unpacking, since an archive may lie about them.
     """
     _check_count(archive, limits.files)
     with _made(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as place:
         limits = Limits(limits.files, min(limits.size, shutil.disk_usage(folder).free))
         try:
-            with _open_members(archive) as members:
+            with _open_members(archive, limits) as members:
                 names = _unpack_members(archive, members, Path(place), limits)
         except DAMAGED as error:
             raise InputError(f"{archive}: damaged or not a zip or tar archive ({str(error)[:80]})") from error
@@ -255,14 +258,40 @@ def _check_count(archive: Path, most: int) -> None:
         require(max(count, size // LONGEST_ENTRY) <= most, _too_many(archive, most))
 
 
+def _check_headers(archive: Path, packed: tarfile.TarFile, limits: Limits) -> None:
+    """Raise where the headers of a tar archive claim too much, ten times as fast as tarfile lists them.
+
+    The count ends at a header that it cannot follow: `_unpack_members` counts again.
+    """
+    file, count, left = packed.fileobj, 0, limits.size
+    assert file is not None  # an open archive has one
+    file.seek(0)
+    while (head := file.read(tarfile.BLOCKSIZE))[257:262] in (b"ustar", bytes(5)) and head[0]:
+        kind, digits = head[156:157], head[124:136].strip(b" \0")
+        if digits.strip(b"01234567"):  # a size of 8 GB or more is not in octal digits
+            return
+        size = 0 if kind in BARE else int(digits or b"0", 8)
+        if kind not in EXTENDING:
+            count, left = count + 1, left - size
+            if count > limits.files:  # no `require`, which would make the words for each header
+                raise InputError(_too_many(archive, limits.files))
+            if left < 0:
+                raise InputError(_too_large(archive, limits.size))
+        if size:
+            file.seek(file.tell() - (-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)  # whole blocks
+
+
 def _too_many(archive: Path, most: int) -> str:
     return f"{archive}: holds more than {most} files, expected at most that many; unpack it by hand"
+
+
+def _too_large(archive: Path, most: int) -> str:
+    return f"{archive}: unpacks to more than {most} bytes, which is the most allowed here"
 
 
 def _unpack_members(
     archive: Path, members: Iterator[_Member], place: Path, limits: Limits
 ) -> list[PurePosixPath]:
-    too_large = f"{archive}: unpacks to more than {limits.size} bytes, which is the most allowed here"
     names: list[PurePosixPath] = []
     left = limits.size
     for count, member in enumerate(members, 1):
@@ -270,7 +299,7 @@ def _unpack_members(
         require(count <= limits.files, _too_many(archive, limits.files))
         if member.is_folder:
             continue
-        require(member.size <= left, too_large)
+        require(member.size <= left, _too_large(archive, limits.size))
         target = place / name
         require(not target.exists(), f"{archive}: holds {str(name)[:60]!r} twice, expected each file once")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -279,7 +308,7 @@ def _unpack_members(
         with content, open(target, "wb") as file:
             while chunk := content.read(CHUNK):
                 left -= len(chunk)
-                require(left >= 0, too_large)
+                require(left >= 0, _too_large(archive, limits.size))
                 file.write(chunk)
         names.append(name)
     require(names, f"{archive}: holds no files")
@@ -297,15 +326,18 @@ def _safe_name(archive: Path, member: _Member) -> PurePosixPath:
 
 
 @contextmanager
-def _open_members(archive: Path) -> Iterator[Iterator[_Member]]:
+def _open_members(archive: Path, limits: Limits) -> Iterator[Iterator[_Member]]:
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
+            claimed = sum(m.file_size for m in opened.infolist())
+            require(claimed <= limits.size, _too_large(archive, limits.size))
             yield (
                 _Member(m.filename, m.is_dir(), _is_plain(m), m.file_size, partial(opened.open, m))
                 for m in opened.infolist()
             )
     else:
         with tarfile.open(archive, "r:*") as packed:
+            _check_headers(archive, packed, limits)
             yield (
                 _Member(m.name, m.isdir(), m.isreg() or m.isdir(), m.size, partial(packed.extractfile, m))
                 for m in packed

@@ -21,7 +21,7 @@ from jaxtyping import Float64
 
 from bitr.data.poses import AssemblyPair, Pairs, Pose, pose_of_numbers, read_text
 from bitr.data.storage import SPLITS, check_split
-from bitr.errors import InputError, require
+from bitr.errors import InputError, counted, require
 from bitr.files import whole_file
 from bitr.io import SUFFIXES, read, write
 
@@ -58,7 +58,8 @@ class Row:
         except UnicodeEncodeError:  # half of a surrogate pair
             is_name = False
         if not is_name or not isinstance(value, str):
-            raise InputError(f"{self.at}: found {key} = {value!r:.60}, expected the name of a file or pair")
+            found = f"found {key} = {value!r:.60}" if value not in (None, "") else f"{key} is empty"
+            raise InputError(f"{self.at}: {found}, expected the name of a file or pair")
         return value
 
     def file(self, key: str) -> Path:
@@ -112,9 +113,9 @@ def _read_csv(path: Path, file: Iterable[str], wrong_keys: Callable[[list[str]],
                 wrong = wrong_keys(header)
                 require(not wrong, f"{path}, line {reader.line_num}: {wrong}")
                 continue
-            fits = len(cells) == len(header)
+            found = f"found {counted(len(cells), 'cell')}, expected {len(header)}"
             values = {key: cell for key, cell in zip(header, cells, strict=False) if cell}
-            yield reader.line_num, values, "" if fits else f"found {len(cells)} cells, expected {len(header)}"
+            yield reader.line_num, values, "" if len(cells) == len(header) else found
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not a row of a csv file ({error})") from error
 

@@ -21,7 +21,7 @@ from bitr.assembly.finish import METHODS
 from bitr.assembly.network import Network
 from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier
 from bitr.data import AssemblyPair, dataset, is_name
-from bitr.errors import InputError
+from bitr.errors import InputError, counted
 from bitr.evaluation.metrics import is_right
 
 FOLDS = 5
@@ -212,7 +212,7 @@ def calibrate(
 def require_enough(origin: Origin, pairs: int) -> None:
     """Raise where there are too few pairs to fit on, before any work is done for them."""
     if pairs < LEAST:
-        raise InputError(f"{origin.data}: {pairs} pairs, expected at least {LEAST} to fit on")
+        raise InputError(f"{origin.data}: {counted(pairs, 'pair')}, expected at least {LEAST} to fit on")
 
 
 def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:

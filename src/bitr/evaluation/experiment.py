@@ -16,7 +16,7 @@ from typing import Any, Literal
 from bitr.data import AssemblyPair, data_root, dataset, info
 from bitr.data.poses import reseed
 from bitr.data.storage import find_below
-from bitr.errors import InputError, unknown_name
+from bitr.errors import InputError, counted, unknown_name
 from bitr.evaluation.evaluate import Progress
 from bitr.evaluation.report import Published
 from bitr.model import BITR
@@ -28,7 +28,7 @@ from bitr.training.folder import Listener, Record, Silent, draw_curves
 from bitr.training.stream import Source, sources
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-MEASURED = ("laws", "speed", "engine")
+MEASURED = ("laws", "speed", "engine", "puzzles")
 """Tables of BENCHMARK.md that are no experiment of the paper; ``tables`` measures them."""
 DECIDED = ("data.name", "data.stand_in", "data.root", "run.seed")
 """Settings of a training config that follow from the experiment and the plan."""
@@ -293,7 +293,7 @@ def training_words(result: dict[str, Any], config: TrainConfig) -> str:
     full = f" of {config.run.steps}" if result["steps"] < config.run.steps else ""
     begun = ", beginning with the weights of the table before" if config.run.init_from else ""
     time = f"{minutes:.0f} min" if minutes >= 10 else f"{minutes:.1f} min"
-    return f"trained {time}, {result['steps']}{full} steps, {threads} thread{'s' * (threads > 1)}{begun}"
+    return f"trained {time}, {result['steps']}{full} steps, {counted(threads, 'thread')}{begun}"
 
 
 def data_words(config: TrainConfig, plan: Plan) -> str:

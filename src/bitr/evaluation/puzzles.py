@@ -1,21 +1,40 @@
-"""Metrics of puzzles of many pieces, against the true places."""
+"""Puzzles of many pieces against their true places: metrics, and the studies of the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from bitr.assembly.puzzle import Puzzle
-from bitr.data.poses import PuzzleCase, inverse
+from bitr.assembly.align import Motions
+from bitr.assembly.puzzle import Puzzle, Workshop, solve_puzzle
+from bitr.data import data_root
+from bitr.data.fragments import bottle_puzzle
+from bitr.data.generated import ManyConfig, puzzles
+from bitr.data.poses import AssemblyPair, PuzzleCase, inverse
+from bitr.data.scans import room_puzzle
+from bitr.evaluation.baselines import baseline
 from bitr.evaluation.metrics import RIGHT_DEGREES, RIGHT_SHARE, displacement, rotation_error_deg
 from bitr.io import as_points
 
 MESH_POINTS = 2000
 """Points sampled on a mesh."""
+KITCHEN, IN_ROOM = "7-scenes-redkitchen", 10
+TIMED = 5000
+"""Points of a piece of the study of time."""
+GRID = 0.1
+"""Spacing of the fragments of rooms, in metres."""
+LOOP = 0.3
+"""Share of a fragment that a pair which is not consecutive must have in common, as in Open3D's own system."""
+
+Solve = Callable[[PuzzleCase, Workshop], Puzzle]
 
 
 @dataclass(frozen=True)
@@ -95,3 +114,130 @@ def summarise(scores: Sequence[PuzzleScore]) -> dict[str, float]:
         "worst_shift": float(np.max([s.worst_shift for s in scores])),
         "kept_out": sum(s.kept_out for s in scores) / foreign if foreign else float("nan"),
     }
+
+
+# Studies
+
+
+@dataclass(frozen=True)
+class Study:
+    """Puzzles of one kind: how number i of a split is made, how many there are in the table, who solves."""
+
+    make: Callable[[Path | None, str, int, int], PuzzleCase]
+    """Takes the root of the data, the split, the seed and i."""
+    count: int
+    solve: Solve = lambda case, workshop: solve_puzzle(case.pieces, workshop)
+    is_double: bool = False
+    """True where the foreign pieces are an object to put together, too."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The options common to all studies of a call."""
+
+    work: Path
+    """Folder where rows of pairs are kept: a study that was stopped continues, and a change of what is done
+    with the pairs is measured without comparing them again."""
+    split: str = "test"
+    seed: int = 0
+    root: Path | None = None
+    model: str = "default"
+    workers: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A puzzle, its answer, and the score of each object that is to be put together."""
+
+    case: PuzzleCase
+    found: Puzzle
+    scores: tuple[PuzzleScore, ...]
+
+
+def solve_study(name: str, count: int, job: Job) -> Iterator[Solved]:
+    """Solve so many puzzles of a study, one by one."""
+    study = STUDIES[name]
+    for i in range(count):
+        case = study.make(data_root(job.root), job.split, job.seed, i)
+        folder = job.work / f"{name}-{job.split}-{job.seed}-{i}"
+        folder.mkdir(parents=True, exist_ok=True)
+        found = study.solve(case, Workshop(folder, job.model, workers=job.workers))
+        cases = [case]
+        if study.is_double:
+            cases.append(replace(case, objects=tuple(1 - number for number in case.objects)))
+        yield Solved(case, found, tuple(score_puzzle(each, found) for each in cases))
+
+
+def _generated(config: ManyConfig) -> Callable[[Path | None, str, int, int], PuzzleCase]:
+    return lambda root, split, seed, i: puzzles(split, root, seed, config)[i]
+
+
+def _rooms(root: Path | None, split: str, seed: int, i: int) -> PuzzleCase:
+    return room_puzzle(root, KITCHEN, IN_ROOM * i, IN_ROOM, seed)
+
+
+def _bottles(root: Path | None, split: str, seed: int, i: int) -> PuzzleCase:
+    return bottle_puzzle(root, split, i, seed)
+
+
+# The peer
+
+
+def multiway(case: PuzzleCase, workshop: Workshop) -> Puzzle:
+    """Open3D's multiway registration: FPFH and RANSAC for each pair, ICP, and a pose graph.
+
+    It is told which fragments are consecutive, which bitr is not: those pairs are the chain that it starts
+    from, and other pairs are loops that it may drop, as in Open3D's reconstruction system.
+    """
+    described = baseline("fpfh-ransac")  # raises where an extra is missing
+    o3d = import_module("open3d")
+    registration, start = o3d.pipelines.registration, time.perf_counter()
+    clouds = [o3d.geometry.PointCloud(o3d.utility.Vector3dVector(piece.points)) for piece in case.pieces]
+    for cloud in clouds:
+        cloud.estimate_normals(o3d.geometry.KDTreeSearchParamHybrid(2 * GRID, 30))
+    graph = registration.PoseGraph()
+    graph.nodes.append(registration.PoseGraphNode(np.eye(4)))
+    for i, j in combinations(range(len(clouds)), 2):
+        pair = AssemblyPair(case.pieces[i], case.pieces[j], np.eye(4), f"{i}-{j}")
+        pose = _refined(registration, clouds[i], clouds[j], described.solve(pair))
+        about = registration.get_information_matrix_from_point_clouds(clouds[i], clouds[j], 1.4 * GRID, pose)
+        is_next = j == i + 1
+        if is_next:
+            graph.nodes.append(registration.PoseGraphNode(graph.nodes[i].pose @ inverse(pose)))
+        if is_next or about[5, 5] > LOOP * min(len(clouds[i].points), len(clouds[j].points)):
+            graph.edges.append(registration.PoseGraphEdge(i, j, pose, about, uncertain=not is_next))
+    option = registration.GlobalOptimizationOption(1.4 * GRID, 0.25, 1.0, 0)
+    method = registration.GlobalOptimizationLevenbergMarquardt()
+    registration.global_optimization(
+        graph, method, registration.GlobalOptimizationConvergenceCriteria(), option
+    )
+    poses = np.stack([np.asarray(node.pose) for node in graph.nodes])
+    return _as_puzzle(case, poses, time.perf_counter() - start)
+
+
+def _refined(registration: Any, source: Any, target: Any, pose: Any) -> Any:
+    estimate = registration.TransformationEstimationPointToPlane()
+    for reach in (2 * GRID, GRID):
+        pose = registration.registration_icp(source, target, reach, pose, estimate).transformation
+    return pose
+
+
+def _as_puzzle(case: PuzzleCase, poses: Motions, seconds: float) -> Puzzle:
+    count, names = len(poses), tuple(piece.name for piece in case.pieces)
+    sure = (1.0,) * count
+    return Puzzle(names, poses, (tuple(range(count)),), (), sure, (), (), seconds, "open3d", ())
+
+
+STUDIES = {
+    "cut-3": Study(_generated(ManyConfig("cut", (3, 3), 0, 0)), 20),
+    "cut-5": Study(_generated(ManyConfig("cut", (5, 5), 0, 0)), 12),
+    "cut-8": Study(_generated(ManyConfig("cut", (8, 8), 0, 0)), 8),
+    "fracture": Study(_generated(ManyConfig("fracture", (3, 8), 0, 0)), 12),
+    "foreign": Study(_generated(ManyConfig("cut", (5, 5), 1, 1)), 12),
+    "missing": Study(_generated(ManyConfig("cut", (5, 5), 0, 1)), 6),
+    "pots": Study(_generated(ManyConfig("cut", (3, 3), 3, 0)), 6, is_double=True),
+    "bottles": Study(_bottles, 12),
+    "rooms": Study(_rooms, 1),
+    "multiway": Study(_rooms, 1, multiway),
+    "time": Study(_generated(ManyConfig("cut", (8, 8), 0, 0, TIMED)), 1),
+}

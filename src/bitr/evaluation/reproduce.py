@@ -64,8 +64,6 @@ from bitr.training import TrainConfig, TrainingError
 
 ENGINE = "bitr assemble"
 """The row of the default command with these weights."""
-NEAR = 15.0
-"""Degrees within which a rotation counts as found; pairs without an answer do not."""
 PAPER_ONLY = "not run here: the paper's figure alone"
 OVERLAPPING = 0.5
 """Kept share of both clouds from which on they are sure to overlap, and refinement has something to fit."""
@@ -169,7 +167,7 @@ def _run_case(
     else:
         found = weights(config, config.data.name, plan, len(experiment.cases))
         entries = list(_rows_of(experiment, case, config, plan, found))
-    shares = success_share if experiment.simulated else near_share
+    shares = success_share if experiment.simulated else None
     rows = _measure(entries, pairs, experiment.published_in(case.title), shares, plan)
     title = config.data.name if case == Case(case.data) else case.title
     return Table(title, rows, pairs[0], case.keep, None if found is None else found.minutes), found
@@ -286,7 +284,7 @@ def _measure(
     entries: Sequence[Entry],
     samplings: Sequence[Sequence[AssemblyPair]],
     published: Mapping[str, Published],
-    shares: Callable[[Evaluation, Plan], dict[str, float]],
+    shares: Callable[[Evaluation, Plan], dict[str, float]] | None,
     plan: Plan,
 ) -> tuple[Repeated, ...]:
     """A row for each entry on every sampling, and below them those that only the paper has."""
@@ -296,16 +294,11 @@ def _measure(
         if entry.method is not None:
             log.info("evaluating %s", entry.name)
             row = replace(row, samplings=tuple(evaluate(entry.method, p, plan.progress) for p in samplings))
-            row = replace(row, shares=shares(row.pooled, plan))
+            row = row if shares is None else replace(row, shares=shares(row.pooled, plan))
         rows.append(row)
     names = {entry.name for entry in entries}
     alone = [Repeated(name, (), PAPER_ONLY, each) for name, each in published.items() if name not in names]
     return *rows, *alone
-
-
-def near_share(evaluation: Evaluation, plan: Plan) -> dict[str, float]:
-    """The share of all pairs whose rotation is found."""
-    return {f"within {NEAR:g}°": float(np.mean(evaluation.values("rotation_error_deg") <= NEAR))}
 
 
 def success_share(evaluation: Evaluation, plan: Plan) -> dict[str, float]:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bitr.errors import InputError
 from bitr.evaluation import speed
 from bitr.evaluation.evaluate import evaluate
 from bitr.evaluation.experiment import Plan
-from bitr.evaluation.metrics import CHANCE_MEAN, chance_quantile
+from bitr.evaluation.metrics import CHANCE_MEAN, RIGHT, chance_quantile
+from bitr.evaluation.puzzles import STUDIES, Job, Solved, solve_study, summarise
 from bitr.evaluation.report import NONE, Repeated
 from bitr.files import whole_file
 from bitr.testing import PAPER_LAWS, SETTINGS, Laws, Setting, measured_laws, worst
@@ -32,7 +36,7 @@ COMMANDS = {
     "paper": "bitr reproduce toy, airplane, inter-class, indoor, outdoor, fragments, manipulation",
     "unseen": "bitr reproduce unseen",
     "engine": "bitr reproduce engine",
-    "puzzles": "python -m benchmarks.puzzles all --work FOLDER",
+    "puzzles": "bitr reproduce puzzles",
 }
 """The command of each table; the rows of the paper's experiments and of the engine have their own, too."""
 HEADS = {
@@ -40,6 +44,7 @@ HEADS = {
     "speed": ("model, points a cloud × pairs", "forward, units (ms)", "with backward, units (ms)"),
     "paper": ("experiment", "command", "minutes", "paper", "best other method", "BITR"),
     "engine": ("pairs", "command", "pairs", "mean", "median", "right", "within 5°"),
+    "puzzles": ("on", "puzzles", "pieces right", "mean pairwise error", "seconds a puzzle"),
 }
 ENGINE = {
     "shapes:cut": ("generated cuts", 100),
@@ -55,6 +60,17 @@ ENGINE = {
     "openshapes:fracture": ("open-shape fractures", 60),
 }
 """Data sets of the table of the default command: label, and number of pairs; None for all."""
+PUZZLES = {
+    "cut-3": "shells cut into 3",
+    "cut-5": "shells cut into 5",
+    "cut-8": "shells cut into 8",
+    "foreign": "4 pieces of 5 and a foreign one",
+    "fracture": "broken solids, 3 to 8 pieces",
+    "time": "8 pieces of 5,000 points",
+    "rooms": "RedKitchen, 10 fragments",
+    "multiway": "RedKitchen, 10 fragments, Open3D multiway",
+}
+"""Studies of the table of puzzles, and their labels."""
 SPEED = (
     *(("default", 1024, 1), ("paper", 1024, 1), ("default", 4096, 1)),
     *(("default", 65536, 1), ("default", 1024, 8)),
@@ -119,7 +135,7 @@ def as_json(name: str, text: str) -> str:
 
 def run_table(name: str, plan: Plan) -> tuple[str, list[Path]]:
     """Measure a table of ``MEASURED``: its text, and its file below the folder ``tables`` of the plan."""
-    rows = {"laws": law_rows, "speed": speed_rows, "engine": engine_rows}[name]
+    rows = {"laws": law_rows, "speed": speed_rows, "engine": engine_rows, "puzzles": puzzle_rows}[name]
     folder, path = plan.out / "tables", None
     for row in rows(plan):
         path = write_table(folder, name, HEADS[name], [row])
@@ -207,6 +223,33 @@ def engine_row(found: Mapping[str, Any]) -> Row:
     )
 
 
+def puzzle_rows(plan: Plan) -> Iterator[Row]:
+    """Puzzles of many pieces of the test split; a study whose data is not here is passed over, and pairs that
+    were compared are not compared again."""
+    model, workers = plan.model or "default", os.cpu_count() or 1
+    job = Job(plan.out / "puzzles", seed=plan.seed, root=plan.root, model=model, workers=workers)
+    for name, label in PUZZLES.items():
+        log.info("solving puzzles: %s", label)
+        try:
+            solved = list(solve_study(name, min(plan.limit or STUDIES[name].count, STUDIES[name].count), job))
+        except InputError as error:
+            log.warning("%s", error)
+            continue
+        yield label, *puzzle_cells(solved)
+
+
+def puzzle_cells(solved: Sequence[Solved]) -> Row:
+    """The cells of one study behind its label; a single puzzle has its worst pair in it."""
+    told = summarise([score for each in solved for score in each.scores])
+    right, error = f"{told['pieces_right']:.0%}", f"{told['pair_degrees']:.1f}°"
+    if not math.isnan(told["kept_out"]):
+        right += f", foreign kept out {told['kept_out']:.0%}"
+    if len(solved) == 1:
+        worst = f"{told['worst_degrees']:.1f}° and {told['worst_shift']:.3f} {solved[0].case.unit}".rstrip()
+        error += f", worst {worst}"
+    return str(len(solved)), right, error, f"{median(each.found.seconds for each in solved):.0f}"
+
+
 # Tables from the experiments of the paper
 
 
@@ -260,19 +303,19 @@ def _others(table: Table) -> list[tuple[float, str]]:
 
 
 def _unseen(result: Result) -> tuple[Row, list[Row]]:
-    """Methods by data sets: mean and median error, and the share within 15°."""
+    """Methods by data sets: mean and median error, and the share of all pairs that are right."""
     names = dict.fromkeys(row.name for table in result.tables for row in table.rows if row.samplings)
     rows = [(name, *(_three(table, name) for table in result.tables)) for name in names]
     guess = f"{CHANCE_MEAN:.1f}°, {chance_quantile(0.5):.1f}°"
-    return ("", *result.experiment.labels), [*rows, ("chance", guess, *[""] * (len(result.tables) - 1))]
+    head = (f"mean Δr, median, {RIGHT}", *result.experiment.labels)
+    return head, [*rows, ("chance", guess, *[""] * (len(result.tables) - 1))]
 
 
 def _three(table: Table, name: str) -> str:
     row = next((each for each in table.rows if each.name == name and each.samplings), None)
     if row is None or (found := row.pooled.summary("rotation_error_deg")) is None:
         return NONE
-    (share,) = row.shares.values()
-    return f"{found.mean:.1f}°, {found.median:.1f}°, {share:.0%}"
+    return f"{found.mean:.1f}°, {found.median:.1f}°, {row.pooled.right:.0%}"
 
 
 def _mean(row: Repeated) -> str:

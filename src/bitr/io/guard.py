@@ -20,9 +20,10 @@ from urllib.parse import unquote
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.errors import InputError, require
+from bitr.errors import InputError, counted, require
 from bitr.io.geometry import Geometry, area_vectors
 
+LIKE = 0.75  # names of files that are less alike, from 0 to 1 and without suffixes, are not suggested
 MIN_POINTS = 4  # fewer do not determine a pose: three points have a mirror symmetry
 LARGEST, SMALLEST = 1e100, 1e-100  # between these, squares of lengths neither overflow nor vanish
 
@@ -105,7 +106,7 @@ class Source:
             if wrong is not None:
                 raise self.error(f"line {number}: found {wrong.strip()[:40]!r}, expected a number")
             columns = columns or len(tokens)
-            found = f"line {number}: found {len(tokens)} columns"
+            found = f"line {number}: found {counted(len(tokens), 'column')}"
             self.require(len(tokens) == columns, f"{found}, expected {columns} as in the lines before")
 
     def find_beside(self, uri: str) -> Path:
@@ -165,10 +166,12 @@ def _memory() -> int:
 def _suggest(path: Path, suffixes: Collection[str]) -> str:
     try:
         names = [name for name in os.listdir(path.parent) if Path(name).suffix.lower() in suffixes]
-        near = difflib.get_close_matches(path.name, names, n=1)
     except OSError:
         return f": the folder {path.parent} does not exist or cannot be read"
-    return f"; did you mean {path.parent / near[0]}?" if near else ""
+    names.sort(key=lambda name: Path(name).suffix == path.suffix)  # the last of equal stems is kept
+    stems = {Path(name).stem: name for name in names}
+    near = difflib.get_close_matches(path.stem, stems, n=1, cutoff=LIKE)
+    return f"; did you mean {path.parent / stems[near[0]]}?" if near else ""
 
 
 @contextmanager
@@ -198,7 +201,7 @@ def check(geometry: Geometry) -> Geometry:
         require(low >= 0 and high < n, f"{used}, expected 0 to {n - 1}: there are {n} vertices")
     geometry = _drop_missing(geometry)
     points, faces = geometry.points, geometry.faces
-    found = f"{name}: only {len(points)} points with finite coordinates"
+    found = f"{name}: only {counted(len(points), 'point')} with finite coordinates"
     require(faces is not None or len(points) >= MIN_POINTS, f"{found}, expected {MIN_POINTS} or more")
     largest = float(np.abs(points).max(initial=0.0))
     require(largest <= LARGEST, f"{name}: coordinates up to {largest:.3g}, expected less than {LARGEST:g}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bitr.errors import InputError, require
 from bitr.groups import Cloud
 from bitr.io.clouds import read_kitti, read_las, read_npy, read_npz, read_pcd, read_text
-from bitr.io.geometry import COLOR, NORMAL, POSITION, Geometry, from_columns, join_scene, place
+from bitr.io.geometry import COLOR, NORMAL, POSITION, Geometry, from_columns, join_scene, pick, place
 from bitr.io.gltf import read_gltf
 from bitr.io.guard import Source, check, one_line_errors, open_source
 from bitr.io.meshes import OFF_MAGIC, is_binary_stl, read_obj, read_off, read_ply, read_stl
@@ -87,8 +87,8 @@ def _guess_kind(source: Source) -> str:
 def as_geometry(value: object, name: str) -> Geometry:
     """A path, array, tensor, list, frame, cloud or mesh as a geometry, checked like a file.
 
-    Columns 4 to 6 of an (n, 6) array, tensor or list are normals, and so are nx, ny and nz of a frame.
-    ``name`` stands for it in messages.
+    Columns 4 to 6 of an (n, 6) array, tensor or list are normals, and so are nx, ny and nz of a frame; one
+    without such names is taken as an array. ``name`` stands for it in messages.
     """
     if isinstance(value, str | os.PathLike):
         return read(value)
@@ -137,12 +137,19 @@ def _from_array(array: NDArray[Any], name: str) -> Geometry:
 
 
 def _from_frame(frame: Any, name: str) -> Geometry:
-    """The columns x, y and z and, where there are some, normals and colours; others are ignored."""
+    """The columns x, y and z and, where there are some, normals and colours; others are ignored.
+
+    Where the names say nothing, three columns of numbers are points, and six are points and normals.
+    """
+    columns = [(str(column), np.asarray(frame[column])) for column in frame.columns]
+    odd = [each for each in columns if each[1].ndim != 1 or each[1].dtype.kind not in "fiu"]
+    has_place = any(column.strip().lower() in ("x", "y", "z") for column, _ in columns)
+    is_bare = len(columns) in (3, 6) and not odd and not has_place
+    if is_bare and pick(columns, (*NORMAL, *COLOR)) is None:
+        return _from_array(np.stack([values for _, values in columns], axis=1), name)
     known = {column for spelling in (*POSITION, *NORMAL, *COLOR) for column in spelling}
-    chosen = [column for column in frame.columns if str(column).strip().lower() in known]
-    columns = [(str(column), np.asarray(frame[column])) for column in chosen]
-    for column, values in columns:
-        fits = values.ndim == 1 and values.dtype.kind in "fiu"
+    for column, values in odd:
+        fits = column.strip().lower() not in known
         require(fits, f"{name}: the column {column} holds {values.dtype}, expected real numbers")
     return from_columns(columns, name)
 

@@ -15,7 +15,7 @@ from bitr.show.viewer import server as server_module
 from bitr.show.viewer.panel import pose_text
 from examples import screenshots
 from tests.show.cases import colored, demo_pair, turned
-from tests.show.chromium import EXECUTABLE, chromium, until
+from tests.show.chromium import EXECUTABLE, SIZE, chromium, until
 
 pytestmark = [
     pytest.mark.slow,
@@ -332,6 +332,32 @@ def test_two_browsers_do_not_see_each_others_clouds(tab, page, viewer, new_tab, 
     assert page.answer.assembly.reference.endswith("demo-source.ply")
     assert not others.session.swapped
     assert other.errors == []
+
+
+def test_on_a_small_screen_the_panel_scrolls_and_can_be_folded(viewer, new_tab):
+    tab, (width, height) = new_tab(), (390, 844)
+    tab.send("Emulation.setDeviceMetricsOverride", **SIZE | {"width": width, "height": height})
+    page = visited(viewer, tab)
+    tab.evaluate(
+        "window.panel = document.getElementById('bitr-answer');"
+        "while (getComputedStyle(panel).position !== 'fixed') panel = panel.parentElement; 1"
+    )
+    box = "(({left, right, top, bottom}) => [left, right, top, bottom])"
+    left, right, top, bottom = tab.evaluate(f"{box}(panel.getBoundingClientRect())")
+    assert 0 <= left < right <= width
+    assert height / 3 < top < bottom <= height
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width  # nothing lies beside the screen
+    tab.evaluate("document.getElementById('bitr-copy').scrollIntoView({block: 'center'})")
+    button = tab.evaluate(f"{box}(document.getElementById('bitr-copy').getBoundingClientRect())")
+    assert left <= button[0] < button[1] <= right
+    assert top <= button[2] < button[3] <= bottom
+    tab.evaluate("[...panel.querySelectorAll('*')].find((e) => e.style.cursor === 'pointer').click()")
+    until(
+        lambda: all(colored(pictured(tab, page), name).any() for name in ("red", "yellow", "blue")),
+        "all clouds in sight",
+    )
+    assert tab.evaluate("panel.getBoundingClientRect().top") > top
+    assert tab.errors == []
 
 
 def test_nothing_of_all_this_was_an_error(tab):
