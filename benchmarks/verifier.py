@@ -1,6 +1,6 @@
 """Fits the verifier that comes with bitr on held-out pairs of all kinds.
 
-    python -m benchmarks.verifier --keep FOLDER --out src/bitr/weights/verifier.json
+    python -m benchmarks.verifier --keep FOLDER --base OLD.json --out src/bitr/weights/verifier.json
 
 The candidates of every pair are kept in FOLDER, so that an interrupted run goes on; all cores are used. Needs
 BITR_DATA. No test split is opened. Training splits are used as well where `default` has seen nothing of them:
@@ -22,6 +22,7 @@ import torch
 
 from bitr.assembly.network import Network
 from bitr.assembly.orbit import with_symmetry
+from bitr.assembly.verify import Verifier
 from bitr.data import AssemblyPair, dataset
 from bitr.data.generated.dataset import HELD_OUT
 from bitr.data.openshapes import DrawPairs
@@ -58,7 +59,8 @@ PAIRS = {
 """Most pairs of each data set and split."""
 
 CARD = {
-    "command": "python -m benchmarks.verifier --keep FOLDER --out src/bitr/weights/verifier.json",
+    "command": "python -m benchmarks.verifier --keep FOLDER --base OLD.json --out verifier.json",
+    "base": "a verifier of 1,384 earlier pairs; the difference from it is fitted on these",
     "for": "two pieces that overlap, meet at borders or breaks, or do not belong together",
     "limits": "fitted on pairs of about 1,000 points a piece; kinds of pieces that are not listed may differ",
     "terms": "numbers fitted on generated and openly licensed shapes, public scans and fractures",
@@ -133,6 +135,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--model", default="default")
+    parser.add_argument("--base", type=Path, help="a verifier; only the difference from it is fitted")
     given = parser.parse_args()
     given.keep.mkdir(parents=True, exist_ok=True)
     rows, kinds, objects = [], [], []
@@ -146,7 +149,8 @@ def main() -> None:
             objects += [own for _, own in found]
             kinds += [name] * count
     mixture = "+".join(dict.fromkeys(name for name, _ in PAIRS))
-    verifier, check = calibrate(Origin(mixture, "val", 0, len(rows)), rows, objects=objects)
+    base = None if given.base is None else Verifier.from_dict(json.loads(given.base.read_text("utf-8")))
+    verifier, check = calibrate(Origin(mixture, "val", 0, len(rows)), rows, objects=objects, base=base)
     verifier = replace(verifier, origin={**verifier.origin, **CARD})
     told = {key: value for key, value in check.to_dict().items() if key != "bins"}
     print(json.dumps(told, indent=1))
