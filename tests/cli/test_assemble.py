@@ -140,7 +140,8 @@ def test_several_poses_are_listed_with_their_weights_and_all_are_written(engine,
     assert len(found["hypotheses"]) == 3
     rows = [line for line in out.splitlines() if line.startswith("pose ")]
     first = found["hypotheses"][0]
-    assert rows[0].startswith(f"pose 1      weight {first['weight']:.3f}, {first['method']} from ")
+    begins = f"weight {first['weight']:.3f}, confidence {first['confidence']:.2f}, {first['method']} from "
+    assert rows[0].startswith(f"pose 1      {begins}")
     assert rows[0].endswith("0.00° from the first")
     assert [row.split()[3] for row in rows] == [f"{h['weight']:.3f}," for h in found["hypotheses"]]
     assert found["transformation"] == found["hypotheses"][0]["transformation"]
