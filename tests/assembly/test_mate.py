@@ -6,7 +6,15 @@ import torch
 
 from bitr.assembly.align import Frame
 from bitr.assembly.assemble import Settings, judge
-from bitr.assembly.mate import Sheets, _crease_motions, match_breaks, mate_motions, mates, settle_mates
+from bitr.assembly.mate import (
+    CLOSED,
+    Sheets,
+    _crease_motions,
+    match_breaks,
+    mate_motions,
+    mates,
+    settle_mates,
+)
 from bitr.assembly.sample import sample
 from bitr.data.poses import inverse, pose
 from bitr.groups import Rigid
@@ -91,6 +99,18 @@ def test_open_pieces_without_normals_are_no_sheets():
     x, y, _ = pieces(count=900)
     halves = [Geometry(points[points[:, 0] > np.median(points[:, 0])]) for points in (x[0], y[0])]
     assert sample(*halves, network().model.config, 100, 1).sheets is None
+
+
+def test_pieces_open_at_two_ends_are_no_sheets_although_their_normals_cancel():
+    """Tubes that were cut at both ends, with normals: the mean normal is 0, as that of a closed surface."""
+    dense = as_points(box(), 9000, 0)
+    found = []
+    for height in (0.8, 0.6):
+        tube = dense.rows(np.flatnonzero(np.abs(dense.points[:, 2]) < height / 2))
+        tube = tube.rows(farthest_points(tube.points, 900))
+        assert np.linalg.norm(tube.normals.mean(0)) < CLOSED
+        found.append(tube)
+    assert sample(*found, network().model.config, 100, 1).sheets is None
 
 
 def test_the_creases_of_a_cube_are_its_edges():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bitr.assembly.align import moved
-from bitr.assembly.surface import Surface, outward_normals, surface_elements
+from bitr.assembly.surface import Surface, bareness, outward_normals, surface_elements
 from bitr.data.poses import random_pose
 from bitr.io import as_points, farthest_points
 from tests.assembly.shapes import ball, disc, even_ball
@@ -145,6 +145,23 @@ def test_normals_point_out_of_a_closed_surface_without_being_given():
     assert (cosine > 0).mean() > 0.99
     assert np.median(cosine) > 0.999
     assert (cosine > 0.9).mean() > 0.9  # at creases, too: a blurred normal there has 0.7
+
+
+def test_creases_and_thin_edges_of_closed_surfaces_are_not_bare_and_the_rim_of_an_opening_is():
+    points, normals = thin_box()
+    assert bareness(Surface.of(points, normals), normals) < 0.001
+    lower = points[:, 0] < np.quantile(points[:, 0], 0.6)
+    opened = Surface.of(points[lower], normals[lower])
+    assert bareness(opened, normals[lower]) > 0.01
+
+
+def test_bareness_does_not_change_with_motions_scale_or_order():
+    points = hemisphere(600) * [1, 0.8, 0.6]
+    normals = points / np.linalg.norm(points, axis=1, keepdims=True)
+    g, order = random_pose(np.random.default_rng(0), 2.0), np.random.default_rng(1).permutation(len(points))
+    plain = bareness(Surface.of(points, normals), normals)
+    turned = (normals @ g[:3, :3].T)[order]
+    assert bareness(Surface.of(moved(3 * points, g)[order], turned), turned) == plain > 0.01
 
 
 def test_outward_normals_turn_with_the_points_whatever_their_order():

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Frame, Points, centroid
 from bitr.assembly.mate import Sheets
-from bitr.assembly.surface import Rows, Surface, outward_normals
+from bitr.assembly.surface import Rows, Surface, bareness, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points, farthest_points
@@ -32,8 +32,9 @@ UNTIE = 1e-6
 SIMILAR = 1.3
 """Densities whose ratio is below this are left as they are."""
 AREA_RANK = 8
-OPEN = 0.1
-"""Share of points right at a border from which on a cloud without normals counts as open."""
+OPEN, BARE = 0.1, 0.004
+"""Share of points right at a border from which on a cloud without normals counts as open, and mean share of
+both pieces' points on a bare border from which on the pieces do."""
 FRESH = 0.8
 """Most of a cloud's points that a further sampling takes, so that samplings differ."""
 
@@ -84,31 +85,32 @@ def sample(
     given = [side.normals[own] for side, own in zip(dense, rows, strict=True) if side.normals is not None]
     normals: tuple[Points | None, ...] = (given[0], given[1]) if len(given) == 2 else (None, None)
     x, y = (Surface.of(points, own) for points, own in zip(places, normals, strict=True))
-    sheets = _sheets(x, y, *normals) if breaks else None
-    if sheets is not None and normals[0] is None:  # the two walls of a thin piece are told apart then
-        x, y = (Surface.of(side.points, side.normals) for side in sheets)
+    sheets = None
+    if breaks:
+        x, y, sheets = _closed(x, y, *normals)
     few = _counts(dense, areas, None, budget)
     seen = tuple(_seen(dense, few, start, rows, config) for start in range(samplings))
     return Sampled(frame, x, y, sheets, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
 
 
-def _sheets(
+def _closed(
     x: Surface, y: Surface, x_normals: Points | None, y_normals: Points | None
-) -> tuple[Sheets, Sheets] | None:
-    """Both pieces as sheets; None where one of them is open."""
-    if x_normals is not None and y_normals is not None:
-        found = Sheets.of(x.points, x_normals), Sheets.of(y.points, y_normals)
-        return None if found[0] is None or found[1] is None else (found[0], found[1])
-    shares = [side.border.clear.sum() / len(side.points) for side in (x, y)]
-    if max(shares) > OPEN:
-        return None
-    # the piece with more border is asked first: if it is open, the other one need not be looked at
-    first, last = (x, y) if shares[0] >= shares[1] else (y, x)
-    one = Sheets.of(first.points, outward_normals(first))
-    other = None if one is None else Sheets.of(last.points, outward_normals(last))
-    if one is None or other is None:
-        return None
-    return (one, other) if first is x else (other, one)
+) -> tuple[Surface, Surface, tuple[Sheets, Sheets] | None]:
+    """Both pieces as surfaces and as sheets; without sheets where one of them is open.
+
+    Normals that are not given are estimated, and then tell the two walls of a thin piece apart.
+    """
+    if x_normals is None or y_normals is None:
+        if max(side.border.clear.sum() / len(side.points) for side in (x, y)) > OPEN:
+            return x, y, None
+        x_normals, y_normals = outward_normals(x), outward_normals(y)
+        near = Surface.of(x.points, x_normals), Surface.of(y.points, y_normals)
+    else:
+        near = x, y
+    if (bareness(near[0], x_normals) + bareness(near[1], y_normals)) / 2 > BARE:
+        return x, y, None
+    first, last = Sheets.of(x.points, x_normals), Sheets.of(y.points, y_normals)
+    return (x, y, None) if first is None or last is None else (*near, (first, last))
 
 
 def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:

@@ -25,12 +25,19 @@ OFF_CENTER, AT_BORDER = 0.38, 0.55
 over their spread. Neighbours that fill a disc around the point have about 0.2, and 0.75 for half a disc."""
 BORDER_REACH = 4.0
 """Spacings within which border points support and smooth each other."""
-SUPPORT = 1
-"""Border points within that reach, with a similar direction, without which a border point is a stray."""
+ALIKE, SUPPORT = 0.3, 1
+"""Cosine above which directions of border points are similar, and how many similar ones within that reach a
+border point has; without them it is a stray."""
 OTHER_WALL = -0.3
 """Cosine between given normals below which a point lies on the other wall."""
 MOST_NOISE = 0.4
 """Spacings; what seems noisier than this has several walls within a neighbourhood."""
+BARE_REACH, BARE_NEIGHBORS, BARE_RUN = 3.0, 40, 3
+"""Spacings, and nearest points, around a border point within which a closed surface goes on, and how many
+other bare points a bare one has within ``BORDER_REACH``: an open border is a run of them."""
+LOOKS_OUT, LIES_OTHER, LIES_SAME = 0.5, -0.3, 0.7
+"""Least cosine between a normal beyond a border point and the outward direction, and cosines between
+normals of the other wall and of the own one."""
 SPREAD = 128
 """Points by which a surface is looked at."""
 BEYOND = 0.45
@@ -158,6 +165,28 @@ def outward_normals(surface: Surface) -> Points:
         axes = np.linalg.eigh(spread)[1][:, :, 0]
         normals = axes * np.where(dot(axes, normals) < 0, -1.0, 1.0)[:, None]
     return normals
+
+
+def bareness(surface: Surface, outward: Points) -> float:
+    """Share of points on a bare border: beyond it lies neither the other wall nor a face that looks that way.
+
+    Creases and edges of thin plates are taken for borders as well; by the normals that point outwards a
+    closed surface goes on there.
+    """
+    border = surface.border.take(np.flatnonzero(surface.border.clear))
+    if not len(border):
+        return 0.0
+    count = min(BARE_NEIGHBORS, len(surface.points))
+    rows, squared = surface.tree.batch_knn_search(border.points, count)
+    near, normals = squared < (BARE_REACH * surface.spacing) ** 2, outward[rows.view(np.int64)]
+    cosine = np.einsum("mki,mi->mk", normals, border.normals)
+    sign = np.sign((cosine * (np.abs(cosine) > LIES_SAME))[:, :6].sum(1))
+    other_wall = cosine * sign[:, None] < LIES_OTHER
+    looks_out = np.einsum("mki,mi->mk", normals, border.outward) > LOOKS_OUT
+    bare = border.take(np.flatnonzero(~(near & (other_wall | looks_out)).any(1)))
+    beside = cdist(bare.points, bare.points) < BORDER_REACH * surface.spacing
+    run = (beside & (bare.outward @ bare.outward.T > ALIKE)).sum(1) > BARE_RUN
+    return float(run.sum()) / len(surface.points)
 
 
 def surface_elements(surface: Surface) -> Points:
@@ -303,7 +332,7 @@ def _border(
     rows = np.flatnonzero(off_center >= OFF_CENTER)
     out = unit_rows(-inward[rows])
     apart = np.linalg.norm(points[rows][:, None] - points[rows], axis=2)
-    near = (apart < BORDER_REACH * spacing) & (out @ out.T > 0.3)
+    near = (apart < BORDER_REACH * spacing) & (out @ out.T > ALIKE)
     kept = near.sum(1) > SUPPORT
     if np.count_nonzero(kept) <= SUPPORT:
         none = np.empty((0, 3))
