@@ -29,7 +29,7 @@ LEAST = 50
 """Minimum number of pairs to fit on."""
 HIDDEN, ENSEMBLE = 16, 5
 """Hidden units of a network, and the number of networks whose mean is taken."""
-STEPS, RATE, DECAY, BASE_DECAY = 250, 0.03, 1e-2, 0.1
+STEPS, RATE, DECAY, BASE_DECAY = 250, 0.03, 1e-2, 0.05
 """Steps, rate and decay of a fit; what is added to a base decays faster."""
 RANGE = (0.005, 0.995)
 """Quantiles of each feature that count as the ends of its range."""
@@ -290,8 +290,8 @@ def _fit_one(
     rows: Sequence[Rows],
     seed: int,
 ) -> tuple[Float64[np.ndarray, "f h"], Float64[np.ndarray, " h"], Float64[np.ndarray, " h"], float]:
-    """One network, added to scores; the loss: each candidate is right or wrong, and a right one comes first
-    in its pair."""
+    """One network, added to scores; the loss: each candidate is right or wrong, a right one comes first in
+    its pair, and the score of the first one says whether it is right."""
     x, given = torch.from_numpy(scaled).float(), torch.from_numpy(start).float()
     y = torch.from_numpy(np.concatenate([each.right for each in rows])).float()
     counts = [len(each.right) for each in rows]
@@ -311,8 +311,11 @@ def _fit_one(
         score = given + torch.tanh(x @ hidden + bias) @ last + last_bias
         each = torch.nn.functional.binary_cross_entropy_with_logits(score, y, reduction="none")
         loss = (each * share).sum() / len(rows)
-        top = torch.full((len(rows),), -torch.inf).scatter_reduce(0, pair, score, "amax").detach()
-        odds = (score - top[pair]).exp()
+        top = torch.full((len(rows),), -torch.inf).scatter_reduce(0, pair, score, "amax")
+        is_top = (score >= top[pair]).float()
+        top_is_right = (torch.zeros(len(rows)).index_add(0, pair, is_top * y) > 0).float()
+        loss = loss + torch.nn.functional.binary_cross_entropy_with_logits(top, top_is_right)
+        odds = (score - top.detach()[pair]).exp()
         mass = torch.zeros(len(rows)).index_add(0, pair, odds)
         good = torch.zeros(len(rows)).index_add(0, pair, odds * y)
         if solvable.any():
