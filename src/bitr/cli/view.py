@@ -99,7 +99,9 @@ def run(
         settings = Settings(method or "auto", points=points)
         if results is not None:
             shown: Gallery | tuple[Geometry, Geometry] = (gallery := Gallery(results, data_root))
-            gallery.check()
+            gallery.pair(
+                gallery.entries[0]
+            )  # raises if the data set cannot be read, before a page has to say so
             model = model or gallery.checkpoint
             settings = Settings(method or gallery.method, points=points or gallery.points)
         else:
