@@ -58,11 +58,30 @@ class Page:
 
     def show_wall(self) -> None:
         """Show the gallery, picture by picture, so that other pages get their answers in between."""
-        self._submit("open", self._show_wall, is_asked=True)
+        wall = self.wall
+        assert wall is not None
+
+        def show() -> None:
+            with self._lock:
+                self._clear()
+                self.session = self.answer = self.scenery = None
+            wall.say(None)
+            self.camera.frame(wall.corners(), np.eye(3), hazy=False)
+            self._hang(wall, list(enumerate(wall.shown())))
+
+        self._submit("open", show, is_asked=True)
 
     def open_entry(self, entry: Entry) -> None:
         """Open a pair of the gallery."""
-        self._submit("open", lambda: self._open_entry(entry), is_asked=True)
+        wall = self.wall
+        assert wall is not None
+
+        def show() -> None:
+            pair = wall.gallery.pair(entry)
+            self._open(pair.source, pair.reference)
+            wall.say(entry)
+
+        self._submit("open", show, is_asked=True)
 
     def move(self, index: int, place: Place, held: bool = False) -> None:
         """Put a piece somewhere else; while it is held, the answer goes with it."""
@@ -128,17 +147,14 @@ class Page:
     def close(self) -> None:
         """Drop all jobs: the tab is gone."""
         self._closed = True
-        self._drop("open", "upload", "hang", "answer")
+        for kind in ("open", "upload", "hang", "answer"):
+            self.worker.drop((id(self), kind))
 
     def _submit(self, kind: str, job: Job, is_asked: bool = False) -> None:
         """Have the worker do a job; of each kind only the newest waits. Those asked for clear the message."""
         if is_asked:
             self.panel.say("")
         self.worker.submit((id(self), kind), lambda: self._guard(job))
-
-    def _drop(self, *kinds: str) -> None:
-        for kind in kinds:
-            self.worker.drop((id(self), kind))
 
     def _guard(self, job: Job) -> None:
         """Do a job; the page says what goes wrong, and goes on."""
@@ -172,12 +188,6 @@ class Page:
         self.panel.set(session)
         self._submit("answer", self._answer)
 
-    def _open_entry(self, entry: Entry) -> None:
-        assert self.wall is not None
-        pair = self.wall.gallery.pair(entry)
-        self._open(pair.source, pair.reference)
-        self.wall.say(entry)
-
     def _take_uploads(self) -> None:
         """Open the pair that is on the page with the files that came meanwhile in place of its own."""
         with self._lock:
@@ -186,15 +196,6 @@ class Page:
             raise InputError("open a pair first: a file takes the place of one of its pieces")
         x, y = (session.problem.pieces[index].file for index in session.order)
         self._open(files.get(0, x), files.get(1, y))
-
-    def _show_wall(self) -> None:
-        assert self.wall is not None
-        with self._lock:
-            self._clear()
-            self.session = self.answer = self.scenery = None
-        self.wall.say(None)
-        self.camera.frame(self.wall.corners(), np.eye(3), hazy=False)
-        self._hang(self.wall, list(enumerate(self.wall.shown())))
 
     def _hang(self, wall: Wall, rest: list[tuple[int, Entry]]) -> None:
         if not rest:
@@ -210,7 +211,8 @@ class Page:
 
     def _clear(self) -> None:
         """Take away what is shown and the jobs for it, with the lock held."""
-        self._drop("hang", "answer")
+        for kind in ("hang", "answer"):
+            self.worker.drop((id(self), kind))
         if self.wall is not None:
             self.wall.clear()
         if self.scenery is not None:

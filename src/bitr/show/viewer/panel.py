@@ -74,7 +74,10 @@ class Panel:
         self._most.on_update(self._when(lambda s: s.ask(hypotheses=int(self._most.value))))
         self._scale.on_update(self._when(lambda s: s.resize(self._scale.value)))
         swap.on_click(self._when(self._swap))
-        reset.on_click(_in_turn(page.reset))
+
+        @reset.on_click
+        async def _(_: Any) -> None:
+            page.reset()
 
     def say(self, text: str) -> None:
         """Show a message at the top; an empty one takes it away."""
@@ -137,16 +140,12 @@ class Panel:
         return upload
 
     def _when(self, change: Change) -> Callable[[Any], Coroutine[Any, Any, None]]:
-        return _in_turn(lambda: self.page.change(change))
+        """Change the session in viser's event loop, which deals with one event after the other."""
 
+        async def run(_: Any) -> None:
+            self.page.change(change)
 
-def _in_turn(action: Callable[[], None]) -> Callable[[Any], Coroutine[Any, Any, None]]:
-    """Run an action in viser's event loop, which deals with one event after the other."""
-
-    async def run(_: Any) -> None:
-        action()
-
-    return run
+        return run
 
 
 def _render(macro: str, **values: Any) -> str:

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from bitr.io import even_draw
 from bitr.show.picture import COLORS, KEY_COLORS, parse_color
-from bitr.show.stage import Matrix, Scene, Shown, Vector, quaternion_wxyz, set_stage
+from bitr.show.stage import Matrix, Scene, Vector, quaternion_wxyz, set_stage
 from bitr.show.viewer.session import Answer, Place, Problem, Session
 
 FIELD_OF_VIEW = 0.65
@@ -99,9 +99,9 @@ class Layout:
     unit: float
     view: Matrix
     """Rows: the directions to the right, up, and towards the viewer."""
-    radii: tuple[float, float]
+    radii: list[float]
     """Radii of the pieces, as drawn."""
-    spacings: tuple[float, float]
+    spacings: list[float]
     """Distance between neighbours if a piece were drawn with a thousand points; the size of a key point."""
 
     def draw(self, points: Float64[np.ndarray, "... 3"]) -> Float64[np.ndarray, "... 3"]:
@@ -131,20 +131,13 @@ def lay_out(problem: Problem, ref_from_src: Float64[np.ndarray, "4 4"]) -> Layou
     clouds = [piece.cloud.points for piece in problem.pieces]
     source, reference = (points[even_draw(len(points), ENOUGH, seed=0)] for points in clouds)
     stage = set_stage(Scene(source, reference, ref_from_src))
-    x, y = stage.source, stage.reference
-    unit = x.radius + y.radius
-    return Layout(
-        problem.pieces[1].middle,
-        unit,
-        stage.view,
-        (x.radius / unit, y.radius / unit),
-        (_visible_spacing(x) / unit, _visible_spacing(y) / unit),
-    )
-
-
-def _visible_spacing(cloud: Shown) -> float:
-    """Spacing of a thousand points, with a least value: points that lie on each other have no distance."""
-    return max(cloud.spacing * float(np.sqrt(len(cloud.points) / 1000)), 0.01 * cloud.radius)
+    unit = stage.source.radius + stage.reference.radius
+    radii, spacings = [], []
+    for cloud in (stage.source, stage.reference):
+        spacing = cloud.spacing * float(np.sqrt(len(cloud.points) / 1000))
+        radii.append(cloud.radius / unit)
+        spacings.append(max(spacing, 0.01 * cloud.radius) / unit)  # points may lie on each other
+    return Layout(problem.pieces[1].middle, unit, stage.view, radii, spacings)
 
 
 class Scenery:

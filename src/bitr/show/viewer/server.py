@@ -88,11 +88,11 @@ class Viewer(Served):
         gallery = self.shown if isinstance(self.shown, Gallery) else None
         page = Page(client, self.network, self.worker, self.points, self.method, gallery)
         limit_uploads(client, page.panel.say)
-        self.pages[client.client_id] = page
         if isinstance(self.shown, Gallery):
             page.show_wall()
         else:
             page.open(*self.shown)
+        self.pages[client.client_id] = page
 
     async def _disconnect(self, client: viser.ClientHandle) -> None:
         page = self.pages.pop(client.client_id, None)

@@ -89,8 +89,7 @@ class Piece:
     @cached_property
     def middle(self) -> Vector:
         """Centre of the file's bounding box, about which the handle turns the piece."""
-        points = self.file.points
-        return points.min(0) / 2 + points.max(0) / 2
+        return self.file.points.min(0) / 2 + self.file.points.max(0) / 2
 
     @cached_property
     def cloud(self) -> Geometry:
