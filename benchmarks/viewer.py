@@ -84,6 +84,7 @@ def in_browser(pair: tuple[Geometry, Geometry], seconds: float) -> list[Answer]:
 
         def move(place: Place) -> None:
             page.move(0, place, held=True)
+            assert page.scenery is not None
             page.scenery.hold(page.session or start)
 
         drag(start, move, seconds)

@@ -27,11 +27,8 @@ from bitr.show.picture import (
     HAZE,
     TEXT,
     Layer,
-    offset_beside,
-    parse_color,
-    place_layer,
-    place_moved_source,
-    place_reference,
+    place_after,
+    place_beside,
     shade,
     write_png,
 )
@@ -92,11 +89,9 @@ def gallery(path: Path, pairs: dict[str, tuple[Scene, float]]) -> None:
     axes = figure.subplots(2, len(pairs), height_ratios=(1, 1.3))
     for (above, below), (name, (scene, error)) in zip(axes.T, pairs.items(), strict=True):
         stage = set_stage(scene)
-        still = place_reference(stage)
-        apart = place_layer("source", stage, stage.source, np.eye(3), offset_beside(stage, BESIDE))
         above.set_title(name, color=TEXT, fontsize=12)
-        draw_layers(above, [apart, still], size=6)
-        draw_layers(below, [place_moved_source(stage), still], size=16)
+        draw_layers(above, place_beside(stage, BESIDE), size=6)
+        draw_layers(below, place_after(stage), size=16)
         below.set_xlabel(f"{error:.1f}° off the truth", color=TEXT, fontsize=10)
     add_legend(figure, axes[0, 0])
     figure.savefig(path)
@@ -106,7 +101,7 @@ def draw_layers(axes: Axes, layers: list[Layer], size: float) -> None:
     """Shaded points of a scene, the farthest first."""
     points = np.concatenate([layer.points for layer in layers])
     near, far = points[:, 2].max(), points[:, 2].min()
-    color = np.concatenate([shade(layer, parse_color(COLORS[layer.name]), near, far) for layer in layers])
+    color = np.concatenate([shade(layer, near, far) for layer in layers])
     order = points[:, 2].argsort(kind="stable")
     axes.scatter(*points[order, :2].T, c=color[order], s=size, linewidths=0)
     axes.margins(0.03)

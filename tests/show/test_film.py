@@ -121,14 +121,14 @@ def test_single_points_and_lines_make_a_film_too(points):
 
 
 def test_the_nearest_dot_is_seen_in_whatever_order():
-    def layer(depth):
+    def layer(depth, color):
         points = np.array([[0.0, 0.0, depth], [1.0, 1.0, depth]])
-        return Layer("", points, np.zeros((2, 3)), np.zeros((0, 3)), 0.3)
+        return Layer(points, np.zeros((2, 3)), np.zeros((0, 3)), 0.3, color, "")
 
     red, blue = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
     low, high = np.full(2, -0.5), np.full(2, 1.5)
-    one = paint([layer(1.0), layer(0.0)], [red, blue], low, high, (40, 40))
-    other = paint([layer(0.0), layer(1.0)], [blue, red], low, high, (40, 40))
+    one = paint([layer(1.0, red), layer(0.0, blue)], low, high, (40, 40))
+    other = paint([layer(0.0, blue), layer(1.0, red)], low, high, (40, 40))
     assert (one == other).all()
     assert one[29, 10].tolist() == [255, 0, 0]
     assert one[10, 10].tolist() == [255, 255, 255]

@@ -31,7 +31,7 @@ from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.data.own import Row as ManifestRow
 from bitr.data.own import distinct, read_rows
-from bitr.errors import InputError, NoSpaceError, is_full
+from bitr.errors import InputError, NoSpaceError, is_full, require
 from bitr.files import check_target, lock_file, whole_file
 from bitr.io import read
 
@@ -186,11 +186,7 @@ def _describe(network: Network, settings: Settings) -> dict[str, Any]:
     for name, value in sorted(network.model.state_dict().items()):
         weights.update(name.encode("ascii"))
         weights.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return {
-        "bitr": version("bitr"),
-        **asdict(settings),
-        "weights": weights.hexdigest(),
-    }
+    return {"bitr": version("bitr"), **asdict(settings), "weights": weights.hexdigest()}
 
 
 class JsonLines:
@@ -308,18 +304,15 @@ def settings_file(table: Path) -> Path:
 
 def check_table(table: Path, *, force: bool) -> None:
     """Raise when a table of results cannot be written or continued there."""
-    if table.suffix.lower() not in FORMATS:
-        raise InputError(
-            f"{table}: a batch writes a table of results, expected a name in {' or '.join(FORMATS)}"
-        )
+    names = " or ".join(FORMATS)
+    is_table = table.suffix.lower() in FORMATS
+    require(is_table, f"{table}: a batch writes a table of results, expected a name in {names}")
     try:
         check_target(table, force=True)
     except OSError as error:
         raise InputError(f"{table}: cannot be written ({error.strerror})") from error
-    if table.exists() and table.stat().st_size and not force and not settings_file(table).exists():
-        raise InputError(
-            f"{table}: exists already and is not of a batch; choose another name, or use --force"
-        )
+    is_ours = force or not (table.exists() and table.stat().st_size) or settings_file(table).exists()
+    require(is_ours, f"{table}: exists already and is not of a batch; choose another name, or use --force")
 
 
 @contextmanager
@@ -420,8 +413,7 @@ def solve_on_ray(
     weights.
     """
     ray = _import_ray()
-    if workers is not None and workers < 1:
-        raise InputError(f"workers = {workers}: expected at least 1")
+    require(workers is None or workers >= 1, f"workers = {workers}: expected at least 1")
     path = str(Path(model).absolute()) if Path(model).exists() else model
 
     def solve(pairs: Sequence[Pair]) -> Iterator[Row]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.options import say, session
-from bitr.errors import InputError
+from bitr.cli.options import Counter, say, session
+from bitr.errors import require
 
 if TYPE_CHECKING:
+    from bitr.io import Geometry
     from bitr.show.viewer import PuzzleViewer, Viewer
 
 EXAMPLE = "bitr view handle.ply mug.ply --open"
@@ -72,75 +72,55 @@ def run(
     opens on the pair of bitr demo. The page is served on this machine alone, until Ctrl-C.
     """
     files = pieces or []
-    if len(files) == 1:
-        raise InputError(
-            "got 1 file, expected SRC and REF, more pieces of a puzzle, or none for the demo's pair"
-        )
-    if files and results is not None:
-        raise InputError("got files and --results, expected one or the other")
-    if len(files) > 2 and method is not None:
-        raise InputError(f"--method is for two pieces, and this is a puzzle of {len(files)}")
-    if data_root is not None and results is None:
-        raise InputError("--data-root goes with --results")
-    if find_spec("viser") is None:
-        raise InputError('bitr view needs viser: pip install -e ".[viz]" in the clone')
-    if len(files) > 2:
-        puzzle = _solve_puzzle(files, model or "default", points, host, port, verbose)
-        with puzzle, session(True) if verbose else nullcontext():
-            _serve(puzzle, open)
-        return
-    with session(verbose):  # torch takes a second to import: something is shown
+    few = "got 1 file, expected SRC and REF, more pieces of a puzzle, or none for the demo's pair"
+    require(len(files) != 1, few)
+    require(not (files and results), "got files and --results, expected one or the other")
+    is_puzzle = len(files) > 2
+    require(not (is_puzzle and method), f"--method is for two pieces, and this is a puzzle of {len(files)}")
+    require(data_root is None or results is not None, "--data-root goes with --results")
+    require(find_spec("viser"), 'bitr view needs viser: pip install -e ".[viz]" in the clone')
+    with session(verbose, counted=is_puzzle) as on_row:  # torch takes a second to import: something is shown
+        import torch
+
         from bitr.assembly.assemble import Settings
         from bitr.assembly.network import Network
         from bitr.cli.demo import REFERENCE, SOURCE
-        from bitr.io import Geometry, read
-        from bitr.show.viewer import Gallery, Viewer
-
-        settings = Settings(method or "auto", points=points)
-        if results is not None:
-            shown: Gallery | tuple[Geometry, Geometry] = (gallery := Gallery(results, data_root))
-            gallery.check()
-            model = model or gallery.checkpoint
-            settings = Settings(method or gallery.method, points=points or gallery.points)
-        else:
-            source, reference = files or (SOURCE, REFERENCE)
-            shown = read(source), read(reference)
-        network = Network.of(model or "default")
-        viewer = Viewer(network, shown, host=host, port=port, points=settings.points, method=settings.method)
-    with _one_thread_less(), viewer, session(True) if verbose else nullcontext():
-        _serve(viewer, open)
-
-
-def _solve_puzzle(
-    files: list[Path], model: str, points: int | None, host: str, port: int, verbose: bool
-) -> PuzzleViewer:
-    """Put the pieces together, and serve their page."""
-    with session(verbose, counted=True) as on_row, tempfile.TemporaryDirectory(prefix="bitr-view-") as folder:
-        from bitr.assembly.puzzle import Workshop, solve_puzzle
         from bitr.io import read
-        from bitr.show.puzzle import render_puzzle
-        from bitr.show.viewer import PuzzleViewer
+        from bitr.show.viewer import Gallery, PuzzleViewer, Viewer
         from bitr.show.viewer.server import free_port
 
         free_port(host, port)  # raises before the work is done
-        geometries, workers = [read(path) for path in files], os.cpu_count() or 1
-        workshop = Workshop(Path(folder), model, points, workers=workers, on_row=on_row)
-        return PuzzleViewer(
-            render_puzzle(geometries, solve_puzzle(geometries, workshop)), host=host, port=port
-        )
+        viewer: Viewer | PuzzleViewer
+        settings = Settings(method or "auto", points=points)
+        if is_puzzle:
+            page = _solve_puzzle([read(path) for path in files], model or "default", points, on_row)
+            viewer = PuzzleViewer(page, host=host, port=port)
+        else:
+            if results is not None:
+                shown: Gallery | tuple[Geometry, Geometry] = (gallery := Gallery(results, data_root))
+                gallery.pair(gallery.entries[0])  # raises before a page has to say that it cannot be read
+                model = model or gallery.checkpoint
+                settings = Settings(method or gallery.method, points=points or gallery.points)
+            else:
+                source, reference = files or (SOURCE, REFERENCE)
+                shown = read(source), read(reference)
+            torch.set_num_threads(max(1, torch.get_num_threads() - 1))  # the browser needs a core, too
+            network = Network.of(model or "default")
+            viewer = Viewer(
+                network, shown, host=host, port=port, points=settings.points, method=settings.method
+            )
+    with viewer, session(True) if verbose else nullcontext():
+        _serve(viewer, open)
 
 
-@contextmanager
-def _one_thread_less() -> Iterator[None]:
-    """Leave a core to the browser: on few cores answers then come faster."""
-    import torch
+def _solve_puzzle(pieces: list[Geometry], model: str, points: int | None, on_row: Counter) -> str:
+    """Put the pieces together, and render their page."""
+    from bitr.assembly.puzzle import Workshop, solve_puzzle
+    from bitr.show.puzzle import render_puzzle
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, before - 1))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with tempfile.TemporaryDirectory(prefix="bitr-view-") as folder:
+        workshop = Workshop(Path(folder), model, points, workers=os.cpu_count() or 1, on_row=on_row)
+        return render_puzzle(pieces, solve_puzzle(pieces, workshop))
 
 
 def _serve(viewer: Viewer | PuzzleViewer, show: bool) -> None:

@@ -41,13 +41,10 @@ from bitr.show.stage import MOST_SHOWN, Matrix, Scene, Shown, Stage, quaternion_
 COLUMNS = ("weight", "method", "from", "overlap", "seam", "contact", "confidence")
 """Columns of a table of hypotheses."""
 REPORT_HYPOTHESES = 5
-"""Hypotheses in a report, unless more were asked for."""
 MOST_EXAMPLES, MOST_TRIED = 25, 3
 """Pairs of an evaluation to look at, and those whose laws are tried: the best, the median and the worst."""
-MOST_POINTS = 150_000
-"""Most points of all examples of an evaluation together: three megabytes."""
-MOST_ROWS = 5000
-"""Most rows of the list of pairs."""
+MOST_POINTS, MOST_ROWS = 150_000, 5000
+"""Most points of all examples of an evaluation together (three megabytes), and most rows of its list."""
 
 Pose = Float64[np.ndarray, "4 4"]
 Row = tuple[str, str]
@@ -56,7 +53,7 @@ log = logging.getLogger("bitr")
 
 
 def write_html(path: Path, scene: Scene, assembly: Assembly | None = None, *, force: bool) -> None:
-    """Write the report; without ``force`` an existing file is refused, and no partial file is ever left."""
+    """Write the report, whole or not at all."""
     write_text(path, render_assembly(scene, assembly), force=force)
 
 
@@ -67,14 +64,13 @@ def render_assembly(scene: Scene, assembly: Assembly | None = None) -> str:
     doubtful = assembly if assembly and assembly.status != "ok" else None
     values = {
         "title": scene.title,
-        "status": doubtful and doubtful.status,
-        "reason": doubtful and doubtful.reason,
+        "doubtful": doubtful,
         "stage": stage,
         "columns": COLUMNS,
         "hypotheses": [list_evidence(each) for each in hypotheses],
-        "poses": [_describe_pose(pose) for pose in poses],
+        "poses": [describe_pose(pose) for pose in poses],
         "facts": [row for row in scene.facts if not (doubtful and row[0] == "status")],
-        "scene": _encode(stage) | {"motions": [_encode_motion(stage, pose) for pose in poses]},
+        "scene": _encode_scene(stage, poses),
     }
     return render_page("report.html", values, ("page.css", "report.css"), ("report.js",))
 
@@ -84,6 +80,7 @@ def render_evaluation(
 ) -> str:
     """Render the report of an evaluation; ``examples`` are some of the ranked ``pairs``, by their place."""
     most = min(MOST_SHOWN, MOST_POINTS // (2 * len(examples)))
+    stages = {place: set_stage(example, most) for place, example in examples.items()}
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
     listed = sorted({*spread(len(pairs), MOST_ROWS), *examples})
     some = f"{len(listed):,} of the " if len(listed) < len(pairs) else ""
@@ -96,8 +93,17 @@ def render_evaluation(
         "recall": recall_curve(errors).to_uri(),
         "settings": [(name, str(value)) for name, value in report.settings.items() if value is not None],
         "listed": f"{some}{len(pairs):,}",
-        "rows": [_list_pair(place, pairs[place]) for place in listed],
-        "examples": {place: _show_example(example, most) for place, example in examples.items()},
+        "rows": [(place, pairs[place].name, _list_errors(pairs[place])) for place in listed],
+        "examples": {
+            place: {
+                "title": example.title,
+                "facts": example.facts,
+                "pose": describe_pose(example.transformation),
+                "stage": stages[place],
+                "scene": _encode_scene(stages[place], [example.transformation]),
+            }
+            for place, example in examples.items()
+        },
         "first": sorted(examples)[len(examples) // 2],
     }
     styles = "page.css", "report.css", "evaluation.css"
@@ -140,29 +146,18 @@ def write_evaluation(
 
 def list_evidence(hypothesis: Hypothesis) -> tuple[str, ...]:
     """The cells of a hypothesis, in the order of ``COLUMNS``."""
-    return (
-        f"{hypothesis.weight:.0%}",
-        hypothesis.method,
-        hypothesis.origin,
-        f"{hypothesis.evidence['overlap_larger']:.2f}",
-        f"{hypothesis.evidence['seam']:.2f}",
-        f"{hypothesis.evidence['mate_larger']:.2f}",
-        f"{hypothesis.confidence:.0%}",
-    )
+    scores = (f"{hypothesis.evidence[name]:.2f}" for name in ("overlap_larger", "seam", "mate_larger"))
+    sure = f"{hypothesis.confidence:.0%}"
+    return f"{hypothesis.weight:.0%}", hypothesis.method, hypothesis.origin, *scores, sure
 
 
-def _list_pair(place: int, pair: Ranked) -> dict[str, Any]:
-    row: dict[str, Any] = {"place": place, "name": pair.name, "errors": ()}
+def _list_errors(pair: Ranked) -> tuple[str, ...]:
+    """The errors of an answer, or one cell that says why there are none."""
     if (errors := pair.score.errors) is None:
         missing = "no answer: " if pair.score.transformation is None else ""  # else no answer is right
-        return row | {"failure": missing + (pair.score.failure or NONE)}
-    lengths = (f"{length:.3g}" for length in (errors.translation_error, errors.displacement))
-    return row | {"errors": (f"{errors.rotation_error_deg:.2f}", *lengths)}
-
-
-def _show_example(scene: Scene, most: int) -> dict[str, Any]:
-    stage, pose = set_stage(scene, most), _describe_pose(scene.transformation)
-    return {"title": scene.title, "facts": scene.facts, "pose": pose, "stage": stage, "scene": _encode(stage)}
+        return (missing + (pair.score.failure or NONE),)
+    lengths = errors.translation_error, errors.displacement
+    return f"{errors.rotation_error_deg:.2f}", *(f"{length:.3g}" for length in lengths)
 
 
 def error_rows(pair: Ranked) -> list[Row]:
@@ -225,7 +220,7 @@ def report_rows(
     return [law_row(laws), *rows]
 
 
-def _describe_pose(pose: Pose) -> dict[str, Any]:
+def describe_pose(pose: Pose) -> dict[str, Any]:
     """A pose as matrix and quaternion, rounded to read and exact to copy."""
     quaternion, translation = quaternion_wxyz(pose[:3, :3]).tolist(), pose[:3, 3].tolist()
     w, *xyz = quaternion
@@ -251,47 +246,47 @@ def _round_length(value: float) -> str:
     return f"{value:.{7 if abs(value) < 1 else 10}g}"
 
 
-def _encode(stage: Stage) -> dict[str, Any]:
-    """Numbers for the script: coordinates relative to centres in float32, all else in full."""
+def _encode_scene(stage: Stage, poses: Sequence[Pose]) -> dict[str, Any]:
+    """Numbers for the script: coordinates relative to centres in float32, all else in full.
+
+    ``motions`` has what differs from pose to pose; the numbers of the first are also those of the scene.
+    """
+
+    def encode_motion(pose: Pose) -> dict[str, Any]:
+        after = pose[:3, :3] @ stage.source.center + pose[:3, 3] - stage.reference.center
+        ends = stage.source.points + stage.before, stage.source.points @ pose[:3, :3].T + after
+        return {
+            "quaternion": quaternion_wxyz(pose[:3, :3]).tolist(),
+            "after": after.tolist(),
+            "fit": [_fit_ball(stage.view, np.concatenate([end, stage.reference.points])) for end in ends],
+        }
+
+    motions = list(map(encode_motion, poses))
     return {
         "source": _encode_cloud(stage.source),
         "reference": _encode_cloud(stage.reference),
         "before": stage.before.tolist(),
         "view": stage.view.ravel().tolist(),
-        "notes": list(stage.notes),
-        **_encode_placed(stage),
-    }
-
-
-def _encode_motion(stage: Stage, pose: Pose) -> dict[str, Any]:
-    """The numbers that differ from ``_encode`` for another pose of the source."""
-    rotation, center = pose[:3, :3], stage.source.center
-    after = rotation @ center + pose[:3, 3] - stage.reference.center
-    return _encode_placed(replace(stage, rotation=rotation, after=after))
-
-
-def _encode_placed(stage: Stage) -> dict[str, Any]:
-    source, reference = stage.source.points, stage.reference.points
-    ends = source + stage.before, stage.move(source)
-    return {
-        "quaternion": quaternion_wxyz(stage.rotation).tolist(),
-        "after": stage.after.tolist(),
-        "fit": [_fit_ball(stage.view, np.concatenate([placed, reference])) for placed in ends],
+        "notes": stage.notes,
+        "motions": motions,
+        **motions[0],
     }
 
 
 def _encode_cloud(cloud: Shown) -> dict[str, Any]:
     return {
         "center": cloud.center.tolist(),
-        "points": _encode_base64(cloud.points, "<f4"),
-        "normals": _encode_base64(np.round(127 * cloud.normals), "i1"),
-        "keypoints": None if cloud.keypoints is None else _encode_base64(cloud.keypoints, "<f4"),
+        "points": encode(cloud.points),
+        "normals": encode(127 * cloud.normals, "i1"),
+        "keypoints": encode(cloud.keypoints) if len(cloud.keypoints) else None,
         "spacing": cloud.spacing,
         "count": cloud.count,
     }
 
 
-def _encode_base64(rows: Float64[np.ndarray, "n 3"], kind: str) -> str:
+def encode(rows: Float64[np.ndarray, "n 3"], kind: str = "<f4") -> str:
+    """Numbers in base64, rounded where the kind is of integers."""
+    rows = np.round(rows) if kind == "i1" else rows
     return base64.b64encode(rows.astype(kind).tobytes()).decode()
 
 
@@ -307,7 +302,11 @@ def render_page(
     template: str, values: Mapping[str, Any], styles: Sequence[str], scripts: Sequence[str] = ()
 ) -> str:
     """Fill a template; styles and scripts are put into the page, and its policy allows no others."""
-    style, script = (Markup("".join(map(_read, names))) for names in (styles, scripts))
+    folder = resources.files("bitr.show") / "templates"
+    style, script = (
+        Markup("".join((folder / name).read_text(encoding="utf-8") for name in names))
+        for names in (styles, scripts)
+    )
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
     page = environment().get_template(template).render(**values, style=style, script=script, **hashes)
     return page.encode("utf-8", "replace").decode()
@@ -321,19 +320,12 @@ def render_part(template: str, macro: str, **values: Any) -> str:
 @cache
 def environment() -> Environment:
     """Templates in which text is escaped, JSON cannot end its script element, and no value is missing."""
+    loader = PackageLoader("bitr.show")
     found = Environment(
-        loader=PackageLoader("bitr.show"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     found.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return found
-
-
-def _read(name: str) -> str:
-    return (resources.files("bitr.show") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -61,7 +61,7 @@ class Shown:
     points: Float64[np.ndarray, "n 3"]
     normals: Float64[np.ndarray, "n 3"]
     """Normals of the surface, for shading."""
-    keypoints: Float64[np.ndarray, "l 3"] | None
+    keypoints: Float64[np.ndarray, "l 3"]
     spacing: float
     """Typical distance between neighbours on the surface."""
     total: int
@@ -138,7 +138,7 @@ def choose_points(
     points = points - center
     # fewer than four points define no surface; zero normals are drawn unshaded
     normals = estimate_normals(points, points) if len(points) > 3 else np.zeros_like(points)
-    keypoints = None if keypoints is None else keypoints - center
+    keypoints = np.zeros((0, 3)) if keypoints is None else keypoints - center
     return Shown(center, points, normals, keypoints, spacing_of(points), total)
 
 

@@ -105,7 +105,7 @@ def drag_handle(tab, page, index):
     """Pull a piece along the arrow that is seen longest; again where the page was not ready for it."""
     close = "[...document.querySelectorAll('.mantine-Notification-closeButton')].map((b) => b.click()).length"
     until(lambda: tab.evaluate(close) == 0, "notices that are in the way to go")
-    handle, before = page.scenery._handles[index], page.session
+    handle, before = page.scenery.handles[index], page.session
     middle = on_screen(page, handle.position)
     tips = [on_screen(page, handle.position + HANDLE_AT * handle.scale * axis) for axis in np.eye(3)]
     tip = max(tips, key=lambda tip: np.linalg.norm(tip - middle))
@@ -166,7 +166,7 @@ def test_key_points_are_seen_through_the_clouds(tab, page):
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_dragging_a_piece_by_its_handle_moves_the_answer_by_the_law(tab, page, index):
-    before, shown = page.answer, page.scenery._answer.position.copy()
+    before, shown = page.answer, page.scenery.answer.position.copy()
     with answered(page):
         drag_handle(tab, page, index)
     after = page.answer
@@ -177,7 +177,7 @@ def test_dragging_a_piece_by_its_handle_moves_the_answer_by_the_law(tab, page, i
     np.testing.assert_allclose(after.pose, g2 @ before.pose @ inverse(g1), atol=1e-8)
     assert after.law_error < 1e-9
     # the moved source stands on the reference: it stays when the source goes, and goes with the reference
-    went = np.linalg.norm(page.scenery._answer.position - shown) * page.scenery._layout.unit
+    went = np.linalg.norm(page.scenery.answer.position - shown) * page.scenery.layout.unit
     assert went == pytest.approx(np.linalg.norm(moved) if index else 0.0, abs=1e-6)
 
 
@@ -374,7 +374,7 @@ def test_a_click_on_a_picture_opens_its_pair(results, tmp_path):
         tab = new_tab()
         tab.open(viewer.url)
         page = until(lambda: next(iter(viewer.pages.values()), None), "a page")
-        until(lambda: len(page.wall._tiles) == 6, "three pictures and their captions")
+        until(lambda: len(page.wall.tiles) == 6, "three pictures and their captions")
         until(lambda: colored(tab.pixels(), "yellow").any(), "a picture in sight")
 
         def opened():
@@ -391,7 +391,7 @@ def test_a_click_on_a_picture_opens_its_pair(results, tmp_path):
         assert f"{entry.id}: {entry.error_text} in the evaluation" == tab.text("bitr-pair")
         assert page.answer.assembly.source.endswith("x.ply")
         tab.click("Show the gallery")
-        until(lambda: len(page.wall._tiles) == 6 and page.session is None, "the gallery again")
+        until(lambda: len(page.wall.tiles) == 6 and page.session is None, "the gallery again")
         assert tab.errors == []
 
 

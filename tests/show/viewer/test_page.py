@@ -109,7 +109,7 @@ def test_a_click_while_the_gallery_fills_opens_the_pair(gallery):
     until(lambda: gallery.answer, "the pair")
     finished(gallery)
     assert gallery.session is not None
-    assert gallery.wall._tiles == []
+    assert gallery.wall.tiles == []
 
 
 def test_a_picture_that_cannot_be_made_does_not_stop_the_others(gallery):
@@ -123,12 +123,12 @@ def test_a_picture_that_cannot_be_made_does_not_stop_the_others(gallery):
     gallery.wall.gallery.picture = broken
     gallery.show_wall()
     finished(gallery)
-    assert len(gallery.wall._tiles) == 6
+    assert len(gallery.wall.tiles) == 6
     assert "x.ply: gone" in message(gallery)
 
 
 def test_a_page_says_whose_answer_it_is_where_predictions_were_evaluated(gallery):
-    assert "is answered by the model default" in gallery.wall._caption.content
+    assert "is answered by the model default" in gallery.wall.caption.content
 
 
 def test_a_pair_of_the_gallery_is_opened_as_it_was_evaluated(network, results, tmp_path):
@@ -141,7 +141,7 @@ def test_a_pair_of_the_gallery_is_opened_as_it_was_evaluated(network, results, t
         until(lambda: page.answer, "the pair")
         problem = page.answer.session.problem
         assert (problem.method, problem.points) == ("model", 70)
-        assert "is answered without the refinement icp" in page.wall._caption.content
+        assert "is answered without the refinement icp" in page.wall.caption.content
         page.change(lambda session: session.ask("seam"))
         page.reset()
         finished(page)
@@ -266,13 +266,10 @@ def test_starting_again_before_and_after_there_is_something_to_start(page, galle
     gallery.reset()
     gallery.open_entry(gallery.wall.gallery.entries[0])
     finished(gallery)
-    first = gallery.session
-    gallery.scenery.clear()
-    gallery.scenery.hold(first)
     page.change(lambda session: session.resize(2.0).swap())
     page.reset()
     finished(page)
-    assert page.session is page._first
+    assert page.session is page.first
     assert page.panel._scale.value == 1.0
     assert page.answer.session is page.session
 
@@ -291,12 +288,12 @@ def test_an_answer_to_what_was_reset_meanwhile_is_not_shown(page, monkeypatch):
     page.reset()
     opened.set()
     finished(page)
-    assert page.answer.session is page.session is page._first
+    assert page.answer.session is page.session is page.first
 
 
 def test_while_a_piece_is_held_only_what_is_new_is_sent(page, monkeypatch):
     facts, clouds = [], []
-    told, drawn = type(page.panel._facts), type(page.scenery._keys[0])
+    told, drawn = type(page.panel._facts), type(page.scenery.keys[0])
     monkeypatch.setattr(told, "_queue_update", lambda self, name, _: facts.append((self, name)))
     monkeypatch.setattr(drawn, "_queue_update", lambda self, name, _: clouds.append((self, name)))
     for step in range(6):
@@ -310,13 +307,13 @@ def test_while_a_piece_is_held_only_what_is_new_is_sent(page, monkeypatch):
     page.move(0, turned(page.session, 0, 5.0))
     finished(page)
     assert f'data-number="{count + 1}"' in page.panel._facts.content
-    x, y = page.scenery._own_keypoints(page.answer)
-    for node, points in zip(page.scenery._keys, (x, y, x), strict=True):
+    x, y = page.scenery.own_keypoints(page.answer)
+    for node, points in zip(page.scenery.keys, (x, y, x), strict=True):
         np.testing.assert_allclose(node.points, points, atol=1e-4)
     page.change(lambda session: session.change(0, Changes(cut=0.5)))
     finished(page)
-    x, _ = page.scenery._own_keypoints(page.answer)
-    np.testing.assert_allclose(page.scenery._keys[0].points, x, atol=1e-4)
+    x, _ = page.scenery.own_keypoints(page.answer)
+    np.testing.assert_allclose(page.scenery.keys[0].points, x, atol=1e-4)
 
 
 def test_what_was_uploaded_is_not_kept(page):
@@ -337,7 +334,7 @@ def test_a_cloud_of_a_few_points_has_key_points_that_are_drawn(page):
     points = np.random.default_rng(0).normal(size=(30, 3))
     page.open(Geometry(points), Geometry(points))
     finished(page)
-    assert all(np.abs(node.points).max() > 0 for node in page.scenery._keys)
+    assert all(np.abs(node.points).max() > 0 for node in page.scenery.keys)
 
 
 @pytest.mark.parametrize(("points", "seen"), [(None, 60), (80, 80)])

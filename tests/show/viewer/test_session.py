@@ -12,7 +12,7 @@ from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.show.stage import quaternion_wxyz
 from bitr.show.viewer import session as session_module
-from bitr.show.viewer.scene import frame_points, lay_out
+from bitr.show.viewer.scene import aim, lay_out
 from bitr.show.viewer.session import Changes, Piece, Session, Solver
 from tests.show.cases import POINTS, demo_pair, few_points, place, problem, session
 
@@ -204,9 +204,9 @@ def test_the_framing_holds_every_point():
     found = lay_out(problem(), np.eye(4))
     points = np.random.default_rng(0).normal(size=(500, 3))
     for fov, aspect in ((0.65, 1.5), (1.2, 0.4)):
-        view = frame_points(points, found.view)(fov, aspect)
-        right, up, back = np.cross(view.up, towards := _unit(view.position - view.look_at)), view.up, towards
-        seen = (points - view.position) @ np.stack([right, up, -back]).T
+        position, look_at = aim(points, found.view, fov, aspect)
+        np.testing.assert_allclose(_unit(position - look_at), found.view[2], atol=1e-12)
+        seen = (points - position) @ (found.view * [[1], [1], [-1]]).T
         height = np.tan(fov / 2) * seen[:, 2]
         assert (seen[:, 2] > 0).all()
         assert (np.abs(seen[:, 1]) <= height * 1.1).all()

@@ -62,7 +62,8 @@ function paint() {
   dots.sort((a, b) => b.d - a.d);
   for (const { x, y, size, color } of dots) {
     context.fillStyle = `rgb(${color.join()})`;
-    context.fillRect(x - size / 2, y - size / 2, size, size);
+    if (size < 3 * ratio) context.fillRect(x - size / 2, y - size / 2, size, size); // too small to see that it is square
+    else { context.beginPath(); context.arc(x, y, size / 2, 0, 2 * Math.PI); context.fill(); }
   }
 }
 function draw() {

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import viser
-from jaxtyping import Float64
 
 from bitr.assembly.assemble import Settings
 from bitr.data import AssemblyPair, dataset, is_name
 from bitr.data.own import own_pairs
-from bitr.data.poses import nearest_pose
-from bitr.errors import InputError
+from bitr.data.poses import Pose, nearest_pose
+from bitr.errors import InputError, require
 from bitr.model.checkpoint import find
 from bitr.show.picture import THUMBNAIL, THUMBNAIL_POINTS, Picture, draw_thumbnail, empty_thumbnail
 from bitr.show.report import render_part
-from bitr.show.stage import Vector, show_pair
-from bitr.show.viewer.scene import Framing, frame_points
+from bitr.show.stage import show_pair
+
+if TYPE_CHECKING:
+    from bitr.show.viewer.page import Page
 
 FILE = "evaluation.json"
 NEEDED = ("dataset", "split", "seed", "rows")
@@ -45,13 +46,13 @@ class Entry:
     number: int
     """Number of the pair in its sampling."""
     id: str
-    rotation_error_deg: float | None
-    """None without an answer."""
-    ref_from_src: Float64[np.ndarray, "4 4"] | None
+    error: float | None
+    """Rotation error in degrees; None without an answer."""
+    ref_from_src: Pose | None
 
     @property
     def error_text(self) -> str:
-        return "no answer" if self.rotation_error_deg is None else f"Δr {self.rotation_error_deg:.1f}°"
+        return "no answer" if self.error is None else f"Δr {self.error:.1f}°"
 
 
 class Gallery:
@@ -60,7 +61,19 @@ class Gallery:
     def __init__(self, folder: Path, root: Path | None = None) -> None:
         self.root, self.folder, self.source = root, folder, str(folder / FILE)
         self.found = _read(folder / FILE)
-        self.entries = self._sort_entries()
+        try:
+            self.row: dict[str, Any] = self.found["rows"][0]  # the evaluated method, on the unperturbed pairs
+            entries = [
+                _make_entry(sampling, number, score)
+                for sampling, each in enumerate(self.row["samplings"])
+                for number, score in enumerate(each["scores"])
+            ]
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{self.source}: not what bitr evaluate writes ({error!r:.80})") from error
+        require(entries, f"{self.source}: not what bitr evaluate writes (no pairs)")
+        self.title = f"{self.row.get('name')} on {self.found['dataset']}, {self.found['split']}"
+        # the smallest rotation error first, pairs without an answer last
+        self.entries = sorted(entries, key=lambda entry: math.inf if entry.error is None else entry.error)
         self.points: int | None = self.found.get("points")
         """Points of each cloud that the model saw; None where unknown, as for a file of predictions."""
         self.method: str = self.found.get("method", "auto")
@@ -71,29 +84,16 @@ class Gallery:
         self._pairs = cache(self._read_sampling)
 
     @property
-    def row(self) -> dict[str, Any]:
-        """The first row of the table: the evaluated method, on the unperturbed pairs."""
-        return self.found["rows"][0]
-
-    @property
-    def title(self) -> str:
-        return f"{self.row['name']} on {self.found['dataset']}, {self.found['split']}"
-
-    @property
     def checkpoint(self) -> str | None:
         """The weights that were evaluated; None for a file of predictions."""
         name = self.found.get("checkpoint")
         if name is None:
             return None
         try:
-            find(str(name))
+            find(name)
         except InputError:
-            return self._find_nearby(str(name))
+            return self._find_nearby(name)
         return str(name)
-
-    def check(self) -> None:
-        """Raise if the data set cannot be read, before a page has to say so."""
-        self.pair(self.entries[0])
 
     def pair(self, entry: Entry) -> AssemblyPair:
         """The pair of an entry, from the data set that was evaluated."""
@@ -103,20 +103,6 @@ class Gallery:
             raise InputError(f"{self.source}: {entry.id} is not in {self.found['dataset']} as it is now")
         return found
 
-    def _sort_entries(self) -> tuple[Entry, ...]:
-        """The smallest rotation error first, pairs without an answer last."""
-        try:
-            found = [
-                _make_entry(sampling, number, score)
-                for sampling, each in enumerate(self.row["samplings"])
-                for number, score in enumerate(each["scores"])
-            ]
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"{self.source}: not what bitr evaluate writes ({error!r:.80})") from error
-        if not found:
-            raise InputError(f"{self.source}: not what bitr evaluate writes (no pairs)")
-        return tuple(sorted(found, key=_wrongness))
-
     def _draw(self, entry: Entry) -> Picture:
         """Draw the pair as it was answered; without an answer the picture is empty."""
         if entry.ref_from_src is None:
@@ -124,33 +110,35 @@ class Gallery:
         return draw_thumbnail(show_pair(self.pair(entry), entry.ref_from_src, most=THUMBNAIL_POINTS))
 
     def _read_sampling(self, sampling: int) -> Sequence[AssemblyPair]:
-        name, seed = str(self.found["dataset"]), self.found["seed"] + sampling
+        name, split, seed = str(self.found["dataset"]), self.found["split"], self.found["seed"] + sampling
         if not is_name(name) and not Path(name).exists():
             name = self._find_nearby(name)
-        if not is_name(name) and Path(name).exists():  # some may have been left out
-            ids = {score["id"] for score in self.row["samplings"][sampling]["scores"]}
-            return own_pairs(Path(name), self.found["split"], lambda pair: pair.id in ids)
-        return dataset(name, self.found["split"], self.root, seed)
+        if is_name(name) or not Path(name).exists():
+            return dataset(name, split, self.root, seed)
+        ids = {score["id"] for score in self.row["samplings"][sampling]["scores"]}  # some may be left out
+        return own_pairs(Path(name), split, lambda pair: pair.id in ids)
 
     def _find_nearby(self, name: str) -> str:
         """Find a path that was typed where the results were written: in their folder, or in one above it."""
         here = self.folder.resolve()
         return next((str(at / name) for at in (here, *here.parents) if (at / name).exists()), name)
 
-
-def _wrongness(entry: Entry) -> float:
-    return math.inf if entry.rotation_error_deg is None else entry.rotation_error_deg
+    def difference(self, model: str) -> str:
+        """Say how an opened pair is answered where that is not how it was evaluated."""
+        how = [] if self.checkpoint == model else [f"by the model {model}"]
+        how += [] if self.refine == "none" else [f"without the refinement {self.refine}"]
+        shown = "; the pictures show what was evaluated, and a pair that is opened is answered "
+        return shown + ", ".join(how) if how else ""
 
 
 def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file, expected a folder that bitr evaluate -o has written")
+    require(path.is_file(), f"{path}: no such file, expected a folder that bitr evaluate -o has written")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: damaged or not JSON ({str(error)[:60]})") from error
-    if not isinstance(found, dict) or not all(found.get(key) is not None for key in NEEDED):
-        raise InputError(f"{path}: not what bitr evaluate writes, expected {', '.join(NEEDED)} in it")
+    is_whole = isinstance(found, dict) and all(found.get(key) is not None for key in NEEDED)
+    require(is_whole, f"{path}: not what bitr evaluate writes, expected {', '.join(NEEDED)} in it")
     return found
 
 
@@ -163,86 +151,63 @@ def _make_entry(sampling: int, number: int, score: dict[str, Any]) -> Entry:
 class Wall:
     """The controls of the gallery, and its nodes below ``/wall``."""
 
-    def __init__(
-        self,
-        client: viser.ClientHandle,
-        gallery: Gallery,
-        model: str,
-        on_open: Callable[[Entry], None],
-        on_show: Callable[[], None],
-    ) -> None:
-        self.client, self.gallery, self.on_open = client, gallery, on_open
-        self.title = gallery.title + _tell_difference(gallery, model)
-        self.pages = -(-len(gallery.entries) // (COLUMNS * ROWS))
-        self._tiles: list[Any] = []
+    def __init__(self, client: viser.ClientHandle, gallery: Gallery, page: Page) -> None:
+        self.client, self.gallery, self.page = client, gallery, page
+        self.count = -(-len(gallery.entries) // (COLUMNS * ROWS))
+        self.tiles: list[Any] = []
+        self.title = gallery.title + gallery.difference(page.solver.network.name)
         gui = client.gui
         with gui.add_folder("Gallery"):
-            self._caption = gui.add_html("")
+            self.caption = gui.add_html("")
             self._order: Any = gui.add_dropdown("Order", ORDERS)
-            self._page: Any = gui.add_slider("Page", 1, max(self.pages, 2), 1, 1, visible=self.pages > 1)
+            self._page: Any = gui.add_slider("Page", 1, max(self.count, 2), 1, 1, visible=self.count > 1)
             back = gui.add_button("Show the gallery")
         for control in (self._order, self._page):
-            control.on_update(lambda _: on_show())
-        back.on_click(lambda _: on_show())
+            control.on_update(lambda _: page.show_wall())
+        back.on_click(lambda _: page.show_wall())
         self.say(None)
 
     def clear(self) -> None:
-        for node in self._tiles:
+        for node in self.tiles:
             node.remove()
-        self._tiles = []
+        self.tiles = []
 
     def shown(self) -> list[Entry]:
         """The entries of the page that is chosen."""
-        entries = self.gallery.entries
-        entries = entries if self._order.value == ORDERS[0] else entries[::-1]
-        first = (min(self._page.value, self.pages) - 1) * COLUMNS * ROWS
-        return list(entries[first : first + COLUMNS * ROWS])
+        entries = self.gallery.entries if self._order.value == ORDERS[0] else self.gallery.entries[::-1]
+        first = (min(self._page.value, self.count) - 1) * COLUMNS * ROWS
+        return entries[first : first + COLUMNS * ROWS]
 
-    def frame(self) -> Framing:
-        """Fill the picture with the whole wall."""
+    def corners(self) -> np.ndarray:
+        """Two corners of the whole wall."""
         width, height = COLUMNS * (TILE[0] + GAP[0]) - GAP[0], ROWS * (TILE[1] + GAP[1])
-        return frame_points(np.array([[0, 0, 0], [width, -height, 0]]), np.eye(3))
+        return np.array([[0, 0, 0], [width, -height, 0]])
 
     def hang(self, number: int, entry: Entry, pixels: Picture) -> None:
-        """Hang one picture, with its caption."""
-        place, scene = _place(number), self.client.scene
-        picture = scene.add_image(
+        """Hang one picture, with its caption; rows go down."""
+        row, column = divmod(number, COLUMNS)
+        x, y = column * (TILE[0] + GAP[0]) + TILE[0] / 2, -row * (TILE[1] + GAP[1]) - TILE[1] / 2
+        picture = self.client.scene.add_image(
             f"/wall/{number}",
             pixels,
             *TILE,
             wxyz=FACING,
-            position=place,
+            position=(x, y, 0.0),
             cast_shadow=False,
             receive_shadow=False,
         )
-        picture.on_click(lambda _: self.on_open(entry))
+        picture.on_click(lambda _: self.page.open_entry(entry))
         short = entry.id if len(entry.id) <= LONGEST else f"…{entry.id[-LONGEST + 1 :]}"
-        caption = scene.add_label(
+        caption = self.client.scene.add_label(
             f"/wall/caption{number}",
             f"{entry.error_text}  {short}",
-            position=place - [0, TILE[1] / 2 + 0.02, 0],
+            position=(x, y - TILE[1] / 2 - 0.02, 0.0),
             anchor="top-center",
             font_screen_scale=0.8,
         )
-        self._tiles += [picture, caption]
+        self.tiles += [picture, caption]
 
     def say(self, entry: Entry | None) -> None:
         """Name the pair that is open, and its error in the evaluation."""
         text = "" if entry is None else f"{entry.id}: {entry.error_text} in the evaluation"
-        self._caption.content = render_part("panel.html", "caption", title=self.title, pair=text)
-
-
-def _place(number: int) -> Vector:
-    """The centre of a picture; rows go down."""
-    row, column = divmod(number, COLUMNS)
-    return np.array([column * (TILE[0] + GAP[0]) + TILE[0] / 2, -row * (TILE[1] + GAP[1]) - TILE[1] / 2, 0.0])
-
-
-def _tell_difference(gallery: Gallery, model: str) -> str:
-    """Say how an opened pair is answered where that is not how it was evaluated."""
-    how = [] if gallery.checkpoint == model else [f"by the model {model}"]
-    how += [] if gallery.refine == "none" else [f"without the refinement {gallery.refine}"]
-    if not how:
-        return ""
-    told = ", ".join(how)
-    return f"; the pictures show what was evaluated, and a pair that is opened is answered {told}"
+        self.caption.content = render_part("panel.html", "caption", title=self.title, pair=text)

@@ -6,8 +6,8 @@ import logging
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Literal
 
+import numpy as np
 import viser
 
 from bitr.assembly.network import Network
@@ -15,19 +15,21 @@ from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.show.picture import empty_thumbnail
 from bitr.show.viewer.gallery import Entry, Gallery, Wall
-from bitr.show.viewer.panel import DOWNLOADS, Actions, Change, Panel, read_upload
+from bitr.show.viewer.panel import DOWNLOADS, Change, Panel, read_upload
 from bitr.show.viewer.scene import Camera, Scenery, lay_out
 from bitr.show.viewer.session import Answer, Piece, Place, Problem, Session, Solver
 
 Job = Callable[[], None]
-Kind = Literal["open", "hang", "answer"]
-"""Kinds of jobs: open a pair or the gallery; hang the gallery's next picture; answer the session."""
 
 log = logging.getLogger("bitr")
 
 
 class Page:
-    """The view and the actions of one person; pages share the model and the worker, and nothing else."""
+    """The view and the actions of one person; pages share the model and the worker, and nothing else.
+
+    Jobs of the worker are of four kinds: "open" a pair or the gallery, take an "upload", "hang" the gallery's
+    next picture, and "answer" the session.
+    """
 
     def __init__(
         self,
@@ -40,42 +42,52 @@ class Page:
     ) -> None:
         self.client, self.worker, self.points, self.method = client, worker, points, method
         self.solver, self.camera = Solver(network), Camera(client)
-        self.scenery = Scenery(client, self.move)
-        self.wall: Wall | None = None
-        if gallery is not None:
-            self.wall = Wall(client, gallery, network.name, self.open_entry, self.show_wall)
-        self.panel = Panel(client.gui, Actions(self.change, self.reset, self.upload, self.download))
+        self.wall = None if gallery is None else Wall(client, gallery, self)
+        self.panel = Panel(client.gui, self)
+        self.scenery: Scenery | None = None
         self.session: Session | None = None
         self.answer: Answer | None = None
-        self._first: Session | None = None
-        self._wanted: tuple[Geometry, Geometry] | None = None
+        self.first: Session | None = None
+        """The session as the pair was opened."""
+        self._uploads: dict[int, Geometry] = {}
         self._lock, self._held, self._closed = threading.Lock(), False, False
 
     def open(self, source: Geometry, reference: Geometry) -> None:
         """Show another pair, once there is an answer to it."""
-        with self._lock:
-            self._open_files(source, reference)
+        self._submit("open", lambda: self._open(source, reference), is_asked=True)
 
     def show_wall(self) -> None:
         """Show the gallery, picture by picture, so that other pages get their answers in between."""
-        with self._lock:
-            self._open_soon(self._show_wall)
+        wall = self.wall
+        assert wall is not None
+
+        def show() -> None:
+            with self._lock:
+                self._clear()
+                self.session = self.answer = self.scenery = None
+            wall.say(None)
+            self.camera.frame(wall.corners(), np.eye(3), hazy=False)
+            self._hang(wall, list(enumerate(wall.shown())))
+
+        self._submit("open", show, is_asked=True)
 
     def open_entry(self, entry: Entry) -> None:
         """Open a pair of the gallery."""
-        with self._lock:
-            self._open_soon(lambda: self._open_entry(entry))
+        wall = self.wall
+        assert wall is not None
+
+        def show() -> None:
+            pair = wall.gallery.pair(entry)
+            self._open(pair.source, pair.reference)
+            wall.say(entry)
+
+        self._submit("open", show, is_asked=True)
 
     def move(self, index: int, place: Place, held: bool = False) -> None:
         """Put a piece somewhere else; while it is held, the answer goes with it."""
+        self.change(lambda session: session.move(index, place), held)
 
-        def move(session: Session) -> Session:
-            self._held = held
-            return session.move(index, place)
-
-        self.change(move)
-
-    def change(self, update: Change) -> None:
+    def change(self, update: Change, held: bool = False) -> None:
         """Go on with another session, and answer it after the answer at hand.
 
         Another hypothesis and pieces that moved need no new answer and are shown at once. The model alone is
@@ -84,7 +96,7 @@ class Page:
         with self._lock:
             if self.session is None:
                 return
-            self._held = False  # unless the update says so
+            self._held = held
             try:
                 after = update(self.session)
             except InputError as error:
@@ -106,11 +118,12 @@ class Page:
     def reset(self) -> None:
         """Put everything back as it was when the pair was opened."""
 
-        def start_again(_: Session) -> Session:
-            assert self._first is not None
-            self.scenery.hold(self._first)
-            self.panel.set(self._first)
-            return self._first
+        def start_again(session: Session) -> Session:
+            first = self.first or session
+            if self.scenery is not None:
+                self.scenery.hold(first)
+            self.panel.set(first)
+            return first
 
         self.change(start_again)
 
@@ -121,15 +134,9 @@ class Page:
         except InputError as error:
             self.panel.say(str(error))
             return
-        with self._lock:  # of two files that come at once, the second must not put the first aside
-            session, wanted = self.session, self._wanted
-            if wanted is None and session is not None:
-                source, reference = (session.problem.pieces[index].file for index in session.order)
-                wanted = source, reference
-            if wanted is not None:
-                self._open_files(*((geometry, wanted[1]) if side == 0 else (wanted[0], geometry)))
-                return
-        self.panel.say("open a pair first: a file takes the place of one of its pieces")
+        with self._lock:
+            self._uploads[side] = geometry
+        self._submit("upload", self._take_uploads, is_asked=True)
 
     def download(self, name: str) -> None:
         """Send a file to the browser."""
@@ -140,15 +147,14 @@ class Page:
     def close(self) -> None:
         """Drop all jobs: the tab is gone."""
         self._closed = True
-        self._drop("open", "hang", "answer")
-
-    def _submit(self, kind: Kind, job: Job) -> None:
-        """Have the worker do a job; of each kind only the newest waits."""
-        self.worker.submit((id(self), kind), lambda: self._guard(job))
-
-    def _drop(self, *kinds: Kind) -> None:
-        for kind in kinds:
+        for kind in ("open", "upload", "hang", "answer"):
             self.worker.drop((id(self), kind))
+
+    def _submit(self, kind: str, job: Job, is_asked: bool = False) -> None:
+        """Have the worker do a job; of each kind only the newest waits. Those asked for clear the message."""
+        if is_asked:
+            self.panel.say("")
+        self.worker.submit((id(self), kind), lambda: self._guard(job))
 
     def _guard(self, job: Job) -> None:
         """Do a job; the page says what goes wrong, and goes on."""
@@ -162,25 +168,6 @@ class Page:
             log.exception("unexpected error in the viewer")
             self.panel.say(f"unexpected {type(error).__name__}: {error}")
 
-    def _open_files(self, source: Geometry, reference: Geometry) -> None:
-        """Open a pair, with the lock held."""
-        self._open_soon(lambda: self._open(source, reference), (source, reference))
-
-    def _open_soon(self, job: Job, wanted: tuple[Geometry, Geometry] | None = None) -> None:
-        """Submit a job, with the lock held; until it is done, an upload joins the pair that is ``wanted``."""
-        self._wanted = wanted
-        self.panel.say("")
-
-        def finish() -> None:
-            try:
-                job()
-            finally:
-                with self._lock:
-                    if self._wanted is wanted:
-                        self._wanted = None
-
-        self._submit("open", finish)
-
     def _open(self, source: Geometry, reference: Geometry) -> None:
         """Show a pair with the answer for its files, carried along; then answer it as it stands."""
         problem = Problem((Piece(source), Piece(reference)), self.method, points=self.points)
@@ -192,28 +179,23 @@ class Page:
         session = layout.start(problem)
         answer = self.solver.first(session)
         assert answer is not None  # only a motion lies between
-        self._drop("hang")
-        if self.wall is not None:
-            self.wall.clear()
         with self._lock:  # nobody may hold pieces that are being taken away
-            self.session, self._first, self._held = session, session, False
-            self.scenery.set_up(layout, answer)
-            self._drop("answer")
+            self._clear()
+            self.session, self.first, self._held = session, session, False
+            self.scenery = Scenery(self.client, layout, session, self.move)
             self._show(answer)
-        self.camera.frame(layout.frame(answer), hazy=True)
+        self.camera.frame(layout.all_points(answer), layout.view, hazy=True)
         self.panel.set(session)
         self._submit("answer", self._answer)
 
-    def _show_wall(self) -> None:
-        assert self.wall is not None
+    def _take_uploads(self) -> None:
+        """Open the pair that is on the page with the files that came meanwhile in place of its own."""
         with self._lock:
-            self.session = self.answer = None
-            self.scenery.clear()
-        self._drop("answer", "hang")
-        self.wall.clear()
-        self.wall.say(None)
-        self.camera.frame(self.wall.frame(), hazy=False)
-        self._hang(self.wall, list(enumerate(self.wall.shown())))
+            session, files, self._uploads = self.session, self._uploads, {}
+        if session is None:
+            raise InputError("open a pair first: a file takes the place of one of its pieces")
+        x, y = (session.problem.pieces[index].file for index in session.order)
+        self._open(files.get(0, x), files.get(1, y))
 
     def _hang(self, wall: Wall, rest: list[tuple[int, Entry]]) -> None:
         if not rest:
@@ -227,11 +209,14 @@ class Page:
         wall.hang(number, entry, picture)
         self._submit("hang", lambda: self._hang(wall, rest[1:]))
 
-    def _open_entry(self, entry: Entry) -> None:
-        assert self.wall is not None
-        pair = self.wall.gallery.pair(entry)
-        self._open(pair.source, pair.reference)
-        self.wall.say(entry)
+    def _clear(self) -> None:
+        """Take away what is shown and the jobs for it, with the lock held."""
+        for kind in ("hang", "answer"):
+            self.worker.drop((id(self), kind))
+        if self.wall is not None:
+            self.wall.clear()
+        if self.scenery is not None:
+            self.scenery.clear()
 
     def _answer(self) -> None:
         """Answer the newest session, which may be newer than the one that asked."""
@@ -266,6 +251,7 @@ class Page:
 
     def _show(self, answer: Answer, dragged: bool = False) -> None:
         """Show an answer, with the lock held."""
+        assert self.scenery is not None
         self.answer = answer
         self.scenery.show(answer)
         self.panel.show(answer, dragged)

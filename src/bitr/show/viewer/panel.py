@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import viser
 
 from bitr.assembly.assemble import METHOD_NAMES
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.groups import rotation_angle
 from bitr.io import SUFFIXES, Geometry, read, write_scene
 from bitr.show.picture import COLORS
-from bitr.show.report import COLUMNS, list_evidence, render_part
+from bitr.show.report import COLUMNS, describe_pose, list_evidence, render_part
 from bitr.show.viewer.session import HYPOTHESES, LIMITS, SCALES, Answer, Changes, Session
+
+if TYPE_CHECKING:
+    from bitr.show.viewer.page import Page
 
 UPLOADS = ("Source file", "Reference file")
 MOST_BYTES = 200 * 2**20
@@ -34,23 +37,11 @@ LAW = "|Φ(g₁X, g₂Y) − g₂Φ(X, Y)g₁⁻¹|"
 Change = Callable[[Session], Session]
 
 
-@dataclass(frozen=True)
-class Actions:
-    """The actions of a page that its controls ask for."""
-
-    change: Callable[[Change], None]
-    reset: Callable[[], None]
-    upload: Callable[[int, str, bytes], None]
-    """Takes the side, the browser's name of the file, and its content."""
-    download: Callable[[str], None]
-    """Takes one of ``DOWNLOADS``."""
-
-
 class Panel:
     """The widgets of one page; their only state is what they show."""
 
-    def __init__(self, gui: viser.GuiApi, actions: Actions) -> None:
-        self.gui, self.actions = gui, actions
+    def __init__(self, gui: viser.GuiApi, page: Page) -> None:
+        self.gui, self.page = gui, page
         self.count = 0
         self._message = gui.add_html("")
         gui.add_html(_render("legend", colors=COLORS))
@@ -64,7 +55,7 @@ class Panel:
         with gui.add_folder("Pose of the files"):
             self._pose = gui.add_html("")
             downloads = gui.add_button_group("Download", tuple(DOWNLOADS))
-            downloads.on_click(lambda _: actions.download(downloads.value))
+            downloads.on_click(lambda _: page.download(downloads.value))
         with gui.add_folder("Try the laws"):
             swap = gui.add_button("Swap source and reference")
             self._scale: Any = gui.add_slider("Scale", SCALES[0], SCALES[1], 0.05, 1.0)
@@ -74,13 +65,19 @@ class Panel:
             self._noise = self._add_slider("Noise", "noise", 0.005)
             self._outliers = self._add_slider("Outliers", "outliers", 0.05)
         with gui.add_folder("Your own files"):
-            self._add_uploads()
+            limits = f"{' '.join(SUFFIXES.read)}; at most {MOST_BYTES // 2**20} MB each"
+            gui.add_html(_render("drop", labels=UPLOADS, limits=limits))
+            for side, label in enumerate(UPLOADS):
+                gui.add_upload_button(label).on_upload(self._upload(side))
         self._method.on_update(self._when(lambda s: s.ask(method=self._method.value)))
         self._choice.on_click(self._when(lambda s: s.choose(int(self._choice.value) - 1)))
         self._most.on_update(self._when(lambda s: s.ask(hypotheses=int(self._most.value))))
         self._scale.on_update(self._when(lambda s: s.resize(self._scale.value)))
         swap.on_click(self._when(self._swap))
-        reset.on_click(_in_turn(actions.reset))
+
+        @reset.on_click
+        async def _(_: Any) -> None:
+            page.reset()
 
     def say(self, text: str) -> None:
         """Show a message at the top; an empty one takes it away."""
@@ -130,34 +127,25 @@ class Panel:
         return after
 
     def _add_slider(self, label: str, name: str, step: float) -> Any:
-        low, high = LIMITS[name]
-        slider = self.gui.add_slider(label, low, high, step, 0.0)
+        slider = self.gui.add_slider(label, *LIMITS[name], step, 0.0)
         slider.on_update(self._when(self._change))
         return slider
 
-    def _add_uploads(self) -> None:
-        limits = f"{' '.join(SUFFIXES.read)}; at most {MOST_BYTES // 2**20} MB each"
-        self.gui.add_html(_render("drop", labels=UPLOADS, limits=limits))
-        for side, label in enumerate(UPLOADS):
-            button = self.gui.add_upload_button(label)
+    def _upload(self, side: int) -> Callable[[viser.GuiEvent[viser.GuiUploadButtonHandle]], None]:
+        def upload(event: viser.GuiEvent[viser.GuiUploadButtonHandle]) -> None:
+            file = event.target.value
+            event.target._impl.value = viser.UploadedFile("", b"")  # viser would keep it until the next
+            self.page.upload(side, file.name, file.content)
 
-            @button.on_upload
-            def _(event: viser.GuiEvent[viser.GuiUploadButtonHandle], side: int = side) -> None:
-                file = event.target.value
-                event.target._impl.value = viser.UploadedFile("", b"")  # viser would keep it until the next
-                self.actions.upload(side, file.name, file.content)
+        return upload
 
     def _when(self, change: Change) -> Callable[[Any], Coroutine[Any, Any, None]]:
-        return _in_turn(lambda: self.actions.change(change))
+        """Change the session in viser's event loop, which deals with one event after the other."""
 
+        async def run(_: Any) -> None:
+            self.page.change(change)
 
-def _in_turn(action: Callable[[], None]) -> Callable[[Any], Coroutine[Any, Any, None]]:
-    """Run an action in viser's event loop, which deals with one event after the other."""
-
-    async def run(_: Any) -> None:
-        action()
-
-    return run
+        return run
 
 
 def _render(macro: str, **values: Any) -> str:
@@ -167,16 +155,16 @@ def _render(macro: str, **values: Any) -> str:
 def render_answer(answer: Answer, number: int) -> str:
     """Render the facts of an answer; ``number`` counts the answers of the page."""
     assembly, session = answer.assembly, answer.session
-    rmse = None if assembly.inlier_rmse is None else assembly.inlier_rmse / answer.solved.scale
+    rmse = "" if (gap := _rmse(answer)) is None else f", rmse {gap:.3g} in the unit of the files"
     rotation = torch.from_numpy(answer.pose_of_files[:3, :3])
-    seconds, unit = assembly.seconds, " in the unit of the files"
+    seconds = assembly.seconds
     law = "measured once the pieces rest" if answer.is_carried else f"{answer.law_error:.1e}"
     rows = [
         ("confidence", f"{assembly.confidence:.0%}", ""),
         ("method", assembly.method, ""),
         ("law error", law, LAW),
         ("turned by", f"{float(rotation_angle(rotation)) * 180 / torch.pi:.1f}°, from file to file", ""),
-        ("fitness", f"{assembly.fitness:.3f}" + ("" if rmse is None else f", rmse {rmse:.3g}{unit}"), ""),
+        ("fitness", f"{assembly.fitness:.3f}{rmse}", ""),
         ("time", (f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s") + " an answer", ""),
     ]
     for role, index in zip(("source", "reference"), session.order, strict=True):
@@ -184,16 +172,13 @@ def render_answer(answer: Answer, number: int) -> str:
         points, dense = len(piece.cloud.points), len(piece.dense.points)
         used = f", the engine uses {dense:,}" if dense < points else ""
         rows.append((role, clean_name(piece.file.name), f"{points:,} points{used}"))
-    return _render(
-        "answer",
-        number=number,
-        law_error=answer.law_error,
-        status=assembly.status,
-        reason=assembly.reason,
-        rows=rows,
-        carried=answer.is_carried,
-        warnings=assembly.warnings,
-    )
+    return _render("answer", number=number, answer=answer, rows=rows)
+
+
+def _rmse(answer: Answer) -> float | None:
+    """The inlier RMSE in the unit of the files."""
+    found = answer.assembly.inlier_rmse
+    return None if found is None else found / answer.solved.scale
 
 
 def render_hypotheses(answer: Answer) -> str:
@@ -204,9 +189,8 @@ def render_hypotheses(answer: Answer) -> str:
 
 def render_pose(answer: Answer) -> str:
     """Render the pose that takes the source's file onto the reference's, to copy with all digits."""
-    pose = answer.pose_of_files
-    rows = [[f"{value:.4g}" for value in row] for row in np.round(pose, 6) + 0.0]
-    return _render("pose", rows=rows, text=pose_text(answer).decode().rstrip(), number=answer.choice + 1)
+    rows, text = describe_pose(answer.pose_of_files)["rows"], pose_text(answer).decode().rstrip()
+    return _render("pose", rows=rows, text=text, number=answer.choice + 1)
 
 
 def read_upload(name: str, content: bytes) -> Geometry:
@@ -217,11 +201,10 @@ def read_upload(name: str, content: bytes) -> Geometry:
     """
     shown = clean_name(name)
     suffix = Path(shown).suffix.lower()
-    if suffix not in SUFFIXES.read:
-        found = suffix or "a file without a suffix"
-        raise InputError(f"{shown}: found {found}, expected one of {' '.join(SUFFIXES.read)}")
-    if len(content) > MOST_BYTES:
-        raise InputError(refuse_size(name, len(content)))
+    found = suffix or "a file without a suffix"
+    is_known = suffix in SUFFIXES.read
+    require(is_known, f"{shown}: found {found}, expected one of {' '.join(SUFFIXES.read)}")
+    require(len(content) <= MOST_BYTES, refuse_size(name, len(content)))
     with tempfile.TemporaryDirectory(prefix="bitr-upload-") as folder:
         path = Path(folder) / f"upload{suffix}"
         path.write_bytes(content)
@@ -233,10 +216,8 @@ def read_upload(name: str, content: bytes) -> Geometry:
 
 def refuse_size(name: str, size: int) -> str:
     """The message that refuses an upload of so many bytes."""
-    return (
-        f"{clean_name(name)}: {size / 2**20:.0f} MB, expected at most {MOST_BYTES / 2**20:.0f} MB; "
-        "name it on the command line instead"
-    )
+    sizes = f"{size / 2**20:.0f} MB, expected at most {MOST_BYTES / 2**20:.0f} MB"
+    return f"{clean_name(name)}: {sizes}; name it on the command line instead"
 
 
 def clean_name(name: str) -> str:
@@ -258,19 +239,17 @@ def pose_json(answer: Answer) -> bytes:
     hypotheses = tuple(
         replace(h, transformation=session.carry_back(h.transformation)) for h in assembly.hypotheses
     )
-    rmse = None if assembly.inlier_rmse is None else assembly.inlier_rmse / session.scale
-    on_files = replace(assembly, transformation=answer.pose_of_files, hypotheses=hypotheses, inlier_rmse=rmse)
+    x, y = (asdict(session.problem.pieces[index].changes) for index in session.order)
     done = {
         "hypothesis": answer.choice + 1,
         "swapped": session.swapped,
         "scale": session.scale,
         "law_error": None if answer.is_carried else answer.law_error,
-        "changes": {
-            side: asdict(session.problem.pieces[index].changes)
-            for side, index in zip(("source", "reference"), session.order, strict=True)
-        },
+        "changes": {"source": x, "reference": y},
     }
-    return (json.dumps(on_files.to_dict() | {"viewer": done}, allow_nan=False) + "\n").encode("ascii")
+    pose, rmse = answer.pose_of_files, _rmse(answer)
+    found = replace(assembly, transformation=pose, hypotheses=hypotheses, inlier_rmse=rmse)
+    return (json.dumps(found.to_dict() | {"viewer": done}, allow_nan=False) + "\n").encode("ascii")
 
 
 def assembled_ply(answer: Answer) -> bytes:

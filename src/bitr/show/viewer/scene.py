@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from bitr.io import even_draw
 from bitr.show.picture import COLORS, KEY_COLORS, parse_color
-from bitr.show.stage import Matrix, Scene, Shown, Vector, quaternion_wxyz, set_stage
+from bitr.show.stage import Matrix, Scene, Vector, quaternion_wxyz, set_stage
 from bitr.show.viewer.session import Answer, Place, Problem, Session
 
 FIELD_OF_VIEW = 0.65
@@ -39,48 +39,35 @@ SAME = 1e-5
 Points = Float64[np.ndarray, "n 3"]
 
 
-@dataclass(frozen=True, eq=False)
-class View:
-    """Position of the camera, the point it looks at, and the direction up."""
-
-    position: Vector
-    look_at: Vector
-    up: Vector
-
-
-Framing = Callable[[float, float], View]
-"""Finds the view that shows everything, from the field of view and from width over height."""
-
-
 class Camera:
     """Frames the scene, again when the window changes its size."""
 
     def __init__(self, client: viser.ClientHandle) -> None:
         self.client = client
-        self._framing: Framing | None = None
+        self._shown: tuple[Points, Matrix] | None = None
         self._size, self._far, self._hazy = (0, 0), 0.0, False
         self._lock = threading.Lock()
         client.camera.fov = FIELD_OF_VIEW
         client.camera.on_update(self._update)
 
-    def frame(self, framing: Framing, hazy: bool) -> None:
-        """Show everything; with haze, distant points are paler."""
-        self._framing, self._hazy, self._far = framing, hazy, 0.0
-        self._frame(framing)
+    def frame(self, points: Points, axes: Matrix, hazy: bool) -> None:
+        """Show all points, with axes to the right, up and towards the viewer; haze makes far ones paler."""
+        self._hazy, self._far, self._shown = hazy, 0.0, (points, axes)
+        self._frame(points, axes)
 
-    def _frame(self, framing: Framing) -> None:
+    def _frame(self, points: Points, axes: Matrix) -> None:
         camera = self.client.camera
         with self._lock:  # the worker frames, and so does the event of a new size: the newest size must win
             self._size = camera.image_width, camera.image_height
-            view = framing(FIELD_OF_VIEW, (camera.image_width / max(camera.image_height, 1)) or 1.5)
+            aspect = (camera.image_width / max(camera.image_height, 1)) or 1.5
+            position, look_at = aim(points, axes, FIELD_OF_VIEW, aspect)
             with self.client.atomic():
-                camera.up_direction = view.up
-                camera.position, camera.look_at = view.position, view.look_at
-        self._update_haze(float(np.linalg.norm(view.position - view.look_at)))
+                camera.up_direction, camera.position, camera.look_at = axes[1], position, look_at
+        self._update_haze(float(np.linalg.norm(position - look_at)))
 
     async def _update(self, camera: viser.CameraHandle) -> None:
-        if self._framing is not None and (camera.image_width, camera.image_height) != self._size:
-            self._frame(self._framing)
+        if self._shown is not None and (camera.image_width, camera.image_height) != self._size:
+            self._frame(*self._shown)
         else:
             self._update_haze(float(np.linalg.norm(camera.position - camera.look_at)))
 
@@ -89,6 +76,15 @@ class Camera:
         if abs(far - self._far) > 0.02 * far:
             self._far = far
             self.client.scene.configure_fog(max(far - HAZE[0], 0.0), far + HAZE[1], enabled=self._hazy)
+
+
+def aim(points: Points, axes: Matrix, fov: float, aspect: float) -> tuple[Vector, Vector]:
+    """Position of the camera, and the point that it looks at, for which all points fill the picture."""
+    seen = points @ axes.T
+    middle = (seen.min(0) + seen.max(0)) / 2
+    width, height, depth = ROOM * np.ptp(seen, axis=0) / 2
+    back = max(height, width / aspect) / np.tan(fov / 2) + depth / 2
+    return (middle + np.array([0, 0, back])) @ axes, middle @ axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +99,9 @@ class Layout:
     unit: float
     view: Matrix
     """Rows: the directions to the right, up, and towards the viewer."""
-    radii: tuple[float, float]
+    radii: list[float]
     """Radii of the pieces, as drawn."""
-    spacings: tuple[float, float]
+    spacings: list[float]
     """Distance between neighbours if a piece were drawn with a thousand points; the size of a key point."""
 
     def draw(self, points: Float64[np.ndarray, "... 3"]) -> Float64[np.ndarray, "... 3"]:
@@ -122,26 +118,12 @@ class Layout:
         rotation = Rotation.from_quat(np.roll(wxyz, -1)).as_matrix()
         return Place(rotation, self.origin + self.unit * position)
 
-    def frame(self, answer: Answer) -> Framing:
-        """Fill the picture with both pieces and the source in its place."""
+    def all_points(self, answer: Answer) -> Points:
+        """Both pieces and the source in its place, as drawn."""
         session = answer.session
         source, reference = (session.stand(i, session.problem.pieces[i].dense) for i in session.order)
-        moved = source.moved(answer.pose)
-        points = np.concatenate([source.points, reference.points, moved.points])
-        return frame_points(self.draw(points), self.view)
-
-
-def frame_points(points: Points, axes: Matrix) -> Framing:
-    """Fill the picture with all points; the axes point to the right, up, and towards the viewer."""
-    seen = points @ axes.T
-    middle = (seen.min(0) + seen.max(0)) / 2
-    width, height, depth = ROOM * np.ptp(seen, axis=0) / 2
-
-    def view(fov: float, aspect: float) -> View:
-        back = max(height, width / aspect) / np.tan(fov / 2) + depth / 2
-        return View((middle + np.array([0, 0, back])) @ axes, middle @ axes, axes[1])
-
-    return view
+        shown = source.points, reference.points, source.moved(answer.pose).points
+        return self.draw(np.concatenate(shown))
 
 
 def lay_out(problem: Problem, ref_from_src: Float64[np.ndarray, "4 4"]) -> Layout:
@@ -150,78 +132,79 @@ def lay_out(problem: Problem, ref_from_src: Float64[np.ndarray, "4 4"]) -> Layou
     source, reference = (points[even_draw(len(points), ENOUGH, seed=0)] for points in clouds)
     stage = set_stage(Scene(source, reference, ref_from_src))
     unit = stage.source.radius + stage.reference.radius
-    return Layout(
-        problem.pieces[1].middle,
-        unit,
-        stage.view,
-        (stage.source.radius / unit, stage.reference.radius / unit),
-        (_visible_spacing(stage.source) / unit, _visible_spacing(stage.reference) / unit),
-    )
-
-
-def _visible_spacing(cloud: Shown) -> float:
-    """Spacing of a thousand points, with a least value: points that lie on each other have no distance."""
-    return max(cloud.spacing * float(np.sqrt(len(cloud.points) / 1000)), 0.01 * cloud.radius)
+    radii, spacings = [], []
+    for cloud in (stage.source, stage.reference):
+        spacing = cloud.spacing * float(np.sqrt(len(cloud.points) / 1000))
+        radii.append(cloud.radius / unit)
+        spacings.append(max(spacing, 0.01 * cloud.radius) / unit)  # points may lie on each other
+    return Layout(problem.pieces[1].middle, unit, stage.view, radii, spacings)
 
 
 class Scenery:
-    """The nodes of one page: ``/piece0`` and ``/piece1``, which are dragged, and ``/answer``.
+    """The nodes of a pair: ``/piece0`` and ``/piece1``, which are dragged, and ``/answer``.
 
     ``on_move`` is told the index of a piece that was dragged, its new place, and whether it is still held.
     """
 
-    def __init__(self, client: viser.ClientHandle, on_move: Callable[[int, Place, bool], None]) -> None:
-        self.client, self.on_move = client, on_move
-        self._layout: Layout | None = None
+    def __init__(
+        self,
+        client: viser.ClientHandle,
+        layout: Layout,
+        session: Session,
+        on_move: Callable[[int, Place, bool], None],
+    ) -> None:
+        self.client, self.layout, self.on_move = client, layout, on_move
+        self.handles = [self._add_handle(index, session.places[index]) for index in (0, 1)]
+        self.answer = client.scene.add_frame("/answer", show_axes=False)
+        self.keys: list[viser.PointCloudHandle] = []
         self._drawn: tuple[Any, ...] = ()
-        self._handles: list[viser.TransformControlsHandle] = []
-        self._answer: viser.FrameHandle | None = None
-        self._keys: list[viser.PointCloudHandle] = []
 
     def clear(self) -> None:
-        for node in (*self._handles, *([self._answer] if self._answer else ())):
+        for node in (*self.handles, self.answer):
             node.remove()
-        self._handles, self._keys, self._answer, self._drawn = [], [], None, ()
-
-    def set_up(self, layout: Layout, answer: Answer) -> None:
-        """Draw another pair."""
-        self.clear()
-        self._layout = layout
-        self._handles = [self._add_handle(layout, index, answer.session) for index in (0, 1)]
-        self._answer = self.client.scene.add_frame("/answer", show_axes=False)
-        self.show(answer)
 
     def show(self, answer: Answer) -> None:
         """Draw the answer, and the clouds where they are not those that are drawn already."""
-        assert self._layout is not None
-        assert self._answer is not None
         session = answer.session
         with self.client.atomic():
             drawn = (*session.problem.pieces, session.swapped, session.scale)
             if drawn != self._drawn:  # pieces are compared as objects: each is a new one when it changes
-                self._draw_clouds(self._layout, session)
+                source, reference = session.order
+                self.keys = [
+                    self._draw_cloud(f"/piece{source}", session, source, "source"),
+                    self._draw_cloud(f"/piece{reference}", session, reference, "reference"),
+                    self._draw_cloud("/answer", session, source, "source, moved"),
+                ]
                 self._drawn = drawn
             pose, place = answer.pose, session.places[session.order[0]]
-            self._answer.wxyz = quaternion_wxyz(pose[:3, :3] @ place.rotation)
-            self._answer.position = self._layout.draw(pose[:3, :3] @ place.middle + pose[:3, 3])
-            x, y = self._own_keypoints(answer)
-            for node, points in zip(self._keys, (x, y, x), strict=True):
+            self.answer.wxyz = quaternion_wxyz(pose[:3, :3] @ place.rotation)
+            self.answer.position = self.layout.draw(pose[:3, :3] @ place.middle + pose[:3, 3])
+            x, y = self.own_keypoints(answer)
+            for node, points in zip(self.keys, (x, y, x), strict=True):
                 if points.shape != node.points.shape or np.abs(points - node.points).max() > SAME:
                     node.points = points.astype(np.float32)
 
     def hold(self, session: Session) -> None:
         """Put the handles where the session has the pieces, after motions that did not come from the page."""
-        for handle, place in zip(self._handles, session.places, strict=False):  # there may be no handles
-            assert self._layout is not None
-            handle.wxyz, handle.position = quaternion_wxyz(place.rotation), self._layout.draw(place.middle)
+        for handle, place in zip(self.handles, session.places, strict=True):
+            handle.wxyz, handle.position = quaternion_wxyz(place.rotation), self.layout.draw(place.middle)
 
-    def _add_handle(self, layout: Layout, index: int, session: Session) -> viser.TransformControlsHandle:
-        place = session.places[index]
+    def own_keypoints(self, answer: Answer) -> tuple[Points, Points]:
+        """Key points of both sides about the middles of the pieces, not turned, as they are drawn."""
+        x, y = (answer.solved.places[index] for index in answer.solved.order)
+        found = answer.assembly.source_keypoints, answer.assembly.reference_keypoints
+        source, reference = (
+            (points - place.middle) @ place.rotation / self.layout.unit
+            for points, place in zip(found, (x, y), strict=True)
+        )
+        return source, reference
+
+    def _add_handle(self, index: int, place: Place) -> viser.TransformControlsHandle:
         handle = self.client.scene.add_transform_controls(
             f"/piece{index}",
-            scale=0.75 * layout.radii[index],
+            scale=0.75 * self.layout.radii[index],
             wxyz=quaternion_wxyz(place.rotation),
-            position=layout.draw(place.middle),
+            position=self.layout.draw(place.middle),
             line_width=2.0,
             opacity=0.75,
             depth_test=False,
@@ -229,34 +212,22 @@ class Scenery:
 
         @handle.on_update
         async def _(event: viser.TransformControlsEvent) -> None:
-            place = layout.place(event.target.wxyz, event.target.position)
+            place = self.layout.place(event.target.wxyz, event.target.position)
             self.on_move(index, place, event.phase != "end")
 
         return handle
 
-    def _draw_clouds(self, layout: Layout, session: Session) -> None:
-        """Draw both pieces in the colours of their roles, and the source again in its place."""
-        source, reference = session.order
-        self._keys = [
-            self._draw_cloud(f"/piece{source}", layout, session, source, "source"),
-            self._draw_cloud(f"/piece{reference}", layout, session, reference, "reference"),
-            self._draw_cloud("/answer", layout, session, source, "source, moved"),
-        ]
-
-    def _draw_cloud(
-        self, node: str, layout: Layout, session: Session, index: int, role: str
-    ) -> viser.PointCloudHandle:
+    def _draw_cloud(self, node: str, session: Session, index: int, role: str) -> viser.PointCloudHandle:
         """Draw points about the middle of a piece, below a node that moves them; returns the key points."""
-        piece, spacing = session.problem.pieces[index], session.scale * layout.spacings[index]
-        color = parse_color(COLORS[role])
-        full, dense = piece.cloud.points, piece.dense.points
+        piece, spacing = session.problem.pieces[index], session.scale * self.layout.spacings[index]
+        color, full, dense = parse_color(COLORS[role]), piece.cloud.points, piece.dense.points
 
         def add(name: str, points: Points, shade: Vector, size: float, visible: bool = True) -> Any:
             return self.client.scene.add_point_cloud(
                 f"{node}/{name}",
                 points.astype(np.float32),
                 np.rint(255 * shade).astype(np.uint8),
-                point_size=size,
+                point_size=DOTS[name] * spacing * size,
                 point_shape="circle",
                 point_shading="gradient",
                 precision="float32",
@@ -268,18 +239,6 @@ class Scenery:
             ("full", drawn, color + FAINT * (1 - color), len(dense) < len(full)),
             ("dense", dense, color, True),
         ):
-            about_middle = session.scale * (points - piece.middle) / layout.unit
-            add(name, about_middle, shade, DOTS[name] * spacing * np.sqrt(1000 / len(points)), visible)
-        return add("keys", np.zeros((1, 3)), parse_color(KEY_COLORS[role]), DOTS["keys"] * spacing)
-
-    def _own_keypoints(self, answer: Answer) -> tuple[Points, Points]:
-        """Key points of both sides about the middles of the pieces, not turned, as they are drawn."""
-        assert self._layout is not None
-        assembly, session = answer.assembly, answer.solved
-        found = []
-        for index, points in zip(
-            session.order, (assembly.source_keypoints, assembly.reference_keypoints), strict=True
-        ):
-            place = session.places[index]
-            found.append((points - place.middle) @ place.rotation / self._layout.unit)
-        return found[0], found[1]
+            about_middle = session.scale * (points - piece.middle) / self.layout.unit
+            add(name, about_middle, shade, np.sqrt(1000 / len(points)), visible)
+        return add("keys", np.zeros((1, 3)), parse_color(KEY_COLORS[role]), 1.0)

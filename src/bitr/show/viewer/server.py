@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import viser
@@ -26,15 +26,38 @@ from bitr.show.viewer.page import Page, Worker
 from bitr.show.viewer.panel import MOST_BYTES, refuse_size
 
 LOCAL = "127.0.0.1"
-CONNECTIONS = "websockets.server"
-"""Logger of the library that receives messages."""
 PORTS = 1000
 """Number of ports that are tried, from the one that was asked for."""
 
 log = logging.getLogger("bitr")
+S = TypeVar("S", bound="Served")
 
 
-class Viewer:
+class Served:
+    """A server that answers in the background until it is closed."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def wait(self) -> None:
+        """Wait for Ctrl-C."""
+        threading.Event().wait()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Viewer(Served):
     """Serves pages until it is closed; all open on the same pair or gallery, each on its own from there."""
 
     def __init__(
@@ -50,28 +73,14 @@ class Viewer:
         self.network, self.shown, self.host = network, shown, host
         self.points, self.method = points, method
         self.pages: dict[int, Page] = {}
-        self.server = Server(host, port)
-        self.worker = Worker()
+        self.server, self.worker = Server(host, port), Worker()
+        self.port = self.server.get_port()
         self.server.on_client_connect(self._connect)
         self.server.on_client_disconnect(self._disconnect)
-
-    @property
-    def url(self) -> str:
-        return url_of(self.host, self.server.get_port())
-
-    def wait(self) -> None:
-        """Wait for Ctrl-C."""
-        threading.Event().wait()
 
     def close(self) -> None:
         self.worker.close()
         self.server.stop()
-
-    def __enter__(self) -> Viewer:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
 
     async def _connect(self, client: viser.ClientHandle) -> None:
         if await refuse_strangers(self.server, client, self.host):
@@ -79,11 +88,11 @@ class Viewer:
         gallery = self.shown if isinstance(self.shown, Gallery) else None
         page = Page(client, self.network, self.worker, self.points, self.method, gallery)
         limit_uploads(client, page.panel.say)
-        self.pages[client.client_id] = page
         if isinstance(self.shown, Gallery):
             page.show_wall()
         else:
             page.open(*self.shown)
+        self.pages[client.client_id] = page
 
     async def _disconnect(self, client: viser.ClientHandle) -> None:
         page = self.pages.pop(client.client_id, None)
@@ -91,7 +100,7 @@ class Viewer:
             page.close()
 
 
-class PuzzleViewer:
+class PuzzleViewer(Served):
     """Serves the page of a puzzle, which is complete in itself, until it is closed."""
 
     def __init__(self, page: str, *, host: str = LOCAL, port: int = 8080) -> None:
@@ -114,24 +123,14 @@ class PuzzleViewer:
                 log.debug(format, *args)
 
         class AnyAddress(ThreadingHTTPServer):
-            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            address_family = family_of(host)
             daemon_threads = True
 
         self.server = AnyAddress((host, free_port(host, port)), Handler)
+        self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, name="bitr-puzzle", daemon=True).start()
 
-    @property
-    def url(self) -> str:
-        return url_of(self.host, self.server.server_port)
-
-    def wait(self) -> None:
-        """Wait for Ctrl-C."""
-        threading.Event().wait()
-
-    def __enter__(self) -> PuzzleViewer:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
+    def close(self) -> None:
         self.server.shutdown()
         self.server.server_close()
 
@@ -142,8 +141,7 @@ class Server(viser.ViserServer):
     def __init__(self, host: str, port: int) -> None:
         with redirect_stdout(io.StringIO()):  # viser prints a box with the address
             super().__init__(host=host, port=free_port(host, port), label="bitr", verbose=False)
-        self._one_line = OneLine()
-        logging.getLogger(CONNECTIONS).addFilter(self._one_line)
+        logging.getLogger("websockets.server").addFilter(shorten)
         self._event_loop.call_soon_threadsafe(self._event_loop.set_exception_handler, tell_failure)
         self.gui.configure_theme(show_logo=False, show_share_button=False, control_width="medium")
         self.gui.main_panel.dock_right()
@@ -155,19 +153,16 @@ class Server(viser.ViserServer):
     def stop(self) -> None:
         with redirect_stdout(io.StringIO()):  # viser says that it has stopped
             super().stop()
-        logging.getLogger(CONNECTIONS).removeFilter(self._one_line)
 
 
-class OneLine(logging.Filter):
-    """Makes one line of the traceback of a connection: whoever sends what cannot be read is disconnected."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info:
-            log.debug("a connection failed", exc_info=record.exc_info)
-            error = record.exc_info[0]
-            record.msg = "bitr: closed a connection that sent what cannot be read (%s)"
-            record.args, record.exc_info = (error.__name__ if error else "no reason",), None
-        return True
+def shorten(record: logging.LogRecord) -> bool:
+    """Make one line of the traceback of a connection: whoever sends what cannot be read is disconnected."""
+    if record.exc_info:
+        log.debug("a connection failed", exc_info=record.exc_info)
+        error = record.exc_info[0]
+        record.msg = "bitr: closed a connection that sent what cannot be read (%s)"
+        record.args, record.exc_info = (error.__name__ if error else "no reason",), None
+    return True
 
 
 def tell_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -177,16 +172,15 @@ def tell_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
     log.warning("a message of a page could not be used (%s)", type(error).__name__ if error else context)
 
 
-def url_of(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+def family_of(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def free_port(host: str, port: int) -> int:
     """The first free port from ``port`` on, any for 0; a host that is not of this machine raises."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in range(port, min(port + PORTS, 65536)):
         try:
-            with socket.create_server((host, candidate), family=family) as taken:
+            with socket.create_server((host, candidate), family=family_of(host)) as taken:
                 return int(taken.getsockname()[1])
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
@@ -260,11 +254,8 @@ def limit_uploads(client: viser.ClientHandle, say: Callable[[str], None]) -> Non
         uploads.pop(transfer, None)
         say(refuse_size(name, size))
         # the browser waits until all has arrived: tell it so, or its button would stay grey
-        connection.queue_message(
-            messages.FileTransferPartAck(
-                source_component_uuid=button, transfer_uuid=transfer, transferred_bytes=size, total_bytes=size
-            )
-        )
+        done = messages.FileTransferPartAck(button, transfer, transferred_bytes=size, total_bytes=size)
+        connection.queue_message(done)
 
     connection.register_handler(messages.FileTransferStartUpload, start)
     connection.register_handler(messages.FileTransferPart, receive)

@@ -56,9 +56,8 @@ class Changes:
 
         One seed draws the same noise, larger or smaller: a slider changes the piece without a jump.
         """
-        points = cloud.points
-        size, reach = cloud_size(points), 0.6 * np.ptp(points, axis=0).max()
-        to_middle = pose(np.eye(3), points.mean(0))
+        size, reach = cloud_size(cloud.points), 0.6 * np.ptp(cloud.points, axis=0).max()
+        to_middle = pose(np.eye(3), cloud.points.mean(0))
         if self.cut:
             cloud = _cut(cloud, self.cut)
         if self.noise:
@@ -71,10 +70,7 @@ class Changes:
 
 
 def _cut(cloud: Geometry, share: float) -> Geometry:
-    """Remove the share of the points farthest along the longest axis, at the end that the sign names.
-
-    The points that the model needs at least are left.
-    """
+    """Remove a share of the points from an end of the longest axis, but leave those that the model needs."""
     centered = cloud.points - cloud.points.mean(0)
     axis = np.linalg.eigh(centered.T @ centered)[1][:, -1]
     axis = axis if axis[np.abs(axis).argmax()] > 0 else -axis
@@ -93,8 +89,7 @@ class Piece:
     @cached_property
     def middle(self) -> Vector:
         """Centre of the file's bounding box, about which the handle turns the piece."""
-        points = self.file.points
-        return points.min(0) / 2 + points.max(0) / 2
+        return self.file.points.min(0) / 2 + self.file.points.max(0) / 2
 
     @cached_property
     def cloud(self) -> Geometry:
@@ -154,8 +149,7 @@ class Session:
         return (1, 0) if self.swapped else (0, 1)
 
     def move(self, index: int, place: Place) -> Session:
-        places = (place, self.places[1]) if index == 0 else (self.places[0], place)
-        return replace(self, places=places)
+        return replace(self, places=(place, self.places[1]) if index == 0 else (self.places[0], place))
 
     def resize(self, factor: float) -> Session:
         """Scale both pieces, each about its middle, which stays."""
@@ -173,22 +167,17 @@ class Session:
 
     def ask(self, method: str | None = None, hypotheses: int | None = None) -> Session:
         """Ask for another kind of joint, or for another number of hypotheses."""
-        problem = self.problem
-        asked = method or problem.method, hypotheses or problem.hypotheses
-        if asked == (problem.method, problem.hypotheses):
-            return self
-        return replace(self, problem=replace(problem, method=asked[0], hypotheses=asked[1]), choice=0)
+        now = self.problem
+        asked = replace(now, method=method or now.method, hypotheses=hypotheses or now.hypotheses)
+        is_new = (asked.method, asked.hypotheses) != (now.method, now.hypotheses)
+        return replace(self, problem=asked, choice=0) if is_new else self
 
     def change(self, index: int, changes: Changes) -> Session:
         """Cut a piece, make it noisy, put it among outliers."""
-        pieces = list(self.problem.pieces)
-        pieces[index] = replace(pieces[index], changes=changes)
-        return replace(self, problem=replace(self.problem, pieces=(pieces[0], pieces[1])))
-
-    def put_back(self) -> Session:
-        """Put the pieces where their files have them."""
-        x, y = (Place(np.eye(3), piece.middle) for piece in self.problem.pieces)
-        return Session(self.problem, (x, y), choice=self.choice)
+        x, y = self.problem.pieces
+        changed = replace(self.problem.pieces[index], changes=changes)
+        pieces = (changed, y) if index == 0 else (x, changed)
+        return replace(self, problem=replace(self.problem, pieces=pieces))
 
     def differs_by_motion(self, other: Session) -> bool:
         """True when the sessions differ at most in where the pieces stand and which hypothesis is shown."""
@@ -203,10 +192,6 @@ class Session:
     def stand(self, index: int, geometry: Geometry) -> Geometry:
         """Move any geometry of a piece's file to where the piece stands."""
         return replace(geometry, points=self.scale * geometry.points).moved(self.motion(index))
-
-    def expect(self, base: Pose) -> Pose:
-        """The answer by the laws, from Φ(X, Y): g₂ (c·Φ) g₁⁻¹, and its inverse when swapped."""
-        return self.carry(inverse(base) if self.swapped else base)
 
     def carry(self, found: Pose) -> Pose:
         """Carry a pose of the files along to the pieces as they stand."""
@@ -263,23 +248,24 @@ class Solver:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self._base: tuple[Problem, Assembly] | None = None
-        self._seen: tuple[Problem, tuple[Geometry, Geometry]] | None = None
+        self._base: dict[Problem, Assembly] = {}  # of the latest problem alone
+        self._seen: dict[Problem, tuple[Geometry, Geometry]] = {}
 
     def knows(self, problem: Problem) -> bool:
         """True when ``base`` needs no computation."""
-        return self._base is not None and self._base[0] is problem
+        return problem in self._base
 
     def base(self, problem: Problem) -> Assembly:
         """Φ(X, Y), of the pieces as they lie in their files."""
-        if self._base is None or self._base[0] is not problem:
+        if problem not in self._base:
             x, y = problem.pieces
-            self._base = problem, self._assemble(problem, x.given, y.given)
-        return self._base[1]
+            self._base = {problem: self._assemble(problem, x.given, y.given)}
+        return self._base[problem]
 
     def first(self, session: Session) -> Answer | None:
         """Φ(X, Y) carried along to where the pieces stand; None where the sessions differ in more."""
-        start = session.put_back()
+        x, y = (Place(np.eye(3), piece.middle) for piece in session.problem.pieces)
+        start = Session(session.problem, (x, y), choice=session.choice)
         if not session.differs_by_motion(start):
             return None
         return Answer(session, self.base(session.problem), start, 0.0)
@@ -295,12 +281,11 @@ class Solver:
         The model computes pose and key points anew. Fitness, confidence and the points that the model sees,
         which no motion changes, are taken over from the last answer if only motions lie between.
         """
-        problem = session.problem
-        alone = problem.method == "model" and len(last.assembly.hypotheses) == 1
+        alone = session.problem.method == "model" and len(last.assembly.hypotheses) == 1
         if not (alone and session.differs_by_motion(last.session)):
             return self.solve(session)
-        start = time.perf_counter()
-        x, y = (session.stand(index, self._sample(problem)[index]) for index in session.order)
+        begin = time.perf_counter()
+        x, y = (session.stand(index, self._sample(session.problem)[index]) for index in session.order)
         device = next(self.network.model.parameters()).device
         with torch.inference_mode():
             solution = self.network.model.solve(as_cloud(x, device), as_cloud(y, device))
@@ -312,12 +297,14 @@ class Solver:
             source_keypoints=solution.source_keypoints[0].cpu().numpy(),
             reference_keypoints=solution.reference_keypoints[0].cpu().numpy(),
             singular_gap=float(solution.singular_gap[0]),
-            seconds=time.perf_counter() - start,
+            seconds=time.perf_counter() - begin,
         )
         return self._check_law(session, assembly, x)
 
     def _check_law(self, session: Session, assembly: Assembly, source: Geometry) -> Answer:
-        expected = session.expect(self.base(session.problem).transformation)
+        """Compare with the answer by the laws, from Φ(X, Y): g₂ (c·Φ) g₁⁻¹, and its inverse when swapped."""
+        base = self.base(session.problem).transformation
+        expected = session.carry(inverse(base) if session.swapped else base)
         gap = pose_gap(as_rigid(assembly.transformation), as_rigid(expected), source.points)
         return Answer(session, assembly, session, gap)
 
@@ -328,10 +315,9 @@ class Solver:
 
     def _sample(self, problem: Problem) -> tuple[Geometry, Geometry]:
         """The points of both pieces that the model sees, in the frames of the files."""
-        if self._seen is None or self._seen[0] is not problem:
-            x, y = problem.pieces
+        if problem not in self._seen:
+            (x, y), config = problem.pieces, self.network.model.config
             points = problem.points or self.network.points or POINTS
-            config = self.network.model.config
             sampled = sample(x.given, y.given, config, points, 1, SEED, FAST_SURFACE)
-            self._seen = problem, sampled.seen[0]
-        return self._seen[1]
+            self._seen = {problem: sampled.seen[0]}
+        return self._seen[problem]
