@@ -29,7 +29,6 @@ SYMMETRIES = {"symmetry": (None, 4, 4), "axis": (2, 3)}
 """Fields of a pair in npy files, and the shapes of their arrays."""
 NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", *SYMMETRIES, "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
-FINGERPRINT = 1 << 16  # bytes of each file, from its beginning, that tell a pair from others
 
 T = TypeVar("T")
 Found = tuple[int, dict[str, Any], str]  # a line, its values, and its problem, if it has one
@@ -172,7 +171,7 @@ class OwnPair:
             try:
                 digest.update(str(path.stat().st_size).encode())
                 with open(path, "rb") as file:
-                    digest.update(file.read(FINGERPRINT))
+                    digest.update(file.read(1 << 16))
             except OSError as error:
                 raise InputError(f"{path}: cannot be read ({error.strerror})") from error
         return digest.hexdigest()[:32]
@@ -272,27 +271,23 @@ def write_pairs(
     require(is_new, f"{folder}: exists already and is not an empty folder; choose another name")
     rows = []
     for i, pair in enumerate(pairs):
-        rows.append(json.dumps(_write_pair(folder, f"pairs/{i:06d}", pair, split)) + "\n")
+        found = f"{pair.id}: its pieces do not belong together"
+        require(pair.related, f"{found}, expected a pair with a pose to write")
+        within = f"pairs/{i:06d}"
+        place = folder / within
+        place.mkdir(parents=True)
+        for name in ("source", "reference"):
+            write(place / f"{name}.npz", replace(getattr(pair, name), name=name))
+        np.savetxt(place / "pose.txt", pair.ref_from_src, fmt="%.17g")
+        row = {"id": pair.id, "source": f"{within}/source.npz", "reference": f"{within}/reference.npz"}
+        row |= {"pose": f"{within}/pose.txt", "split": split}
+        for name in SYMMETRIES:
+            if getattr(pair, name) is not None:
+                np.save(place / f"{name}.npy", getattr(pair, name))
+                row[name] = f"{within}/{name}.npy"
+        rows.append(json.dumps(row | ({"unit": pair.unit} if pair.unit else {})) + "\n")
         on_pair(i + 1)
     manifest = folder / MANIFESTS[1]
     with whole_file(manifest, force=False) as temporary:
         temporary.write_text("".join(rows), encoding="ascii")
     return manifest
-
-
-def _write_pair(folder: Path, within: str, pair: AssemblyPair, split: str) -> dict[str, str]:
-    """Write the files of a pair and return its row of the manifest."""
-    found = f"{pair.id}: its pieces do not belong together"
-    require(pair.related, f"{found}, expected a pair with a pose to write")
-    place = folder / within
-    place.mkdir(parents=True)
-    for name in ("source", "reference"):
-        write(place / f"{name}.npz", replace(getattr(pair, name), name=name))
-    np.savetxt(place / "pose.txt", pair.ref_from_src, fmt="%.17g")
-    row = {"id": pair.id, "source": f"{within}/source.npz", "reference": f"{within}/reference.npz"}
-    row |= {"pose": f"{within}/pose.txt", "split": split}
-    for name in SYMMETRIES:
-        if getattr(pair, name) is not None:
-            np.save(place / f"{name}.npy", getattr(pair, name))
-            row[name] = f"{within}/{name}.npy"
-    return row | ({"unit": pair.unit} if pair.unit else {})

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,14 +29,7 @@ from bitr.io import Geometry, check, join, read
 LEICA = "pose_scanner_leica.csv"
 LEICA_PLACES = (".", "..", "../global_frame", "../csv_global", "../leica")
 """Possible places of ASL's poses, seen from the folder of the scans."""
-FRAGMENT = re.compile(r"cloud_bin_(\d+)$")
-
-FRAMES, EVERY = 50, 5
-"""Length of a run of depth images that makes a fragment, as in 3DMatch; every fifth of them is fused, since
-neighbours see the same."""
-DEPTH_GRID = 0.025
-NO_DEPTH = (0, 65535)
-NEAREST, FARTHEST = 0.1, 5.0  # range of depths in metres; beyond, a Kinect measures mostly noise
+FRAMES = 50  # length of a run of depth images that makes a fragment, as in 3DMatch
 KINECT = np.array([[585.0, 0.0, 320.0], [0.0, 585.0, 240.0], [0.0, 0.0, 1.0]])
 """Intrinsics that 7-Scenes states for all its scenes; a file camera-intrinsics.txt goes first."""
 
@@ -66,23 +58,16 @@ def read_packed(path: Path) -> list[Scan]:
     return scans
 
 
-def _first_file(*places: Path) -> Path | None:
-    return next((place for place in places if place.is_file()), None)
-
-
-# ASL's laser scans: Hokuyo_N.csv, each in its own frame, and a table of poses
-
-
 def read_asl(folder: Path) -> list[Scan]:
-    """The scans of a place, by number, with the poses of the columns poseId and T00 to T33."""
-    path = _first_file(*(folder / place / LEICA for place in LEICA_PLACES))
+    """ASL's scans Hokuyo_N.csv of a place, with the poses of the columns poseId and T00 to T33 of a table."""
+    path = next((p for place in LEICA_PLACES if (p := folder / place / LEICA).is_file()), None)
     if path is None:
         raise InputError(f"{folder}: holds scans but no {LEICA}, nor do the folders beside it")
     poses = {_whole_number(value, at): matrix for at, value, matrix in _read_poses(path, "poseId", "T")}
     files = sorted(folder.glob("Hokuyo_*.csv"), key=_number)
     for file in files:
-        has_pose = _number(file) in poses
-        require(has_pose, f"{path}: has no pose for {file.name}; expected one for each scan")
+        missing = f"{path}: has no pose for {file.name}; expected one for each scan"
+        require(_number(file) in poses, missing)
     return [Scan(_number(file), partial(read, file), poses[_number(file)]) for file in files]
 
 
@@ -121,15 +106,15 @@ def _number(path: Path) -> int:
     return int(found[1])
 
 
-# KITTI odometry: sequences/NN/velodyne/*.bin with calib.txt, and the poses of the left camera
-
-
 def read_kitti_sequence(folder: Path) -> list[Scan]:
-    """The scans of a sequence, with ``world_from_velodyne``; line i of the poses belongs to frame i."""
-    places = (folder / "poses.txt", folder.parent.parent / "poses" / f"{folder.name}.txt")
-    path = _first_file(*places)
-    if path is None:
-        raise InputError(f"{folder}: has no poses, expected {places[0]} or {places[1]}")
+    """The scans velodyne/*.bin of a sequence of KITTI odometry; line i of the poses belongs to frame i.
+
+    The poses are those of the left camera; the scans get ``world_from_velodyne``.
+    """
+    path, other = folder / "poses.txt", folder.parent.parent / "poses" / f"{folder.name}.txt"
+    if not path.is_file():
+        require(other.is_file(), f"{folder}: has no poses, expected {path} or {other}")
+        path = other
     lines = read_text(path, "poses").splitlines()
     poses = [pose_of_numbers(line, f"{path}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
     camera_from_velodyne = _read_calibration(folder / "calib.txt")
@@ -150,14 +135,11 @@ def _read_calibration(path: Path) -> Pose:
     raise InputError(f"{path}: has no row Tr:, expected the motion from the scanner to the camera")
 
 
-# fragments of 3DMatch in the packaging of Predator: cloud_bin_N.pth and cloud_bin_N.info.txt
-
-
 def read_fragments(folder: Path) -> list[Scan]:
-    """The fragments of a scene, in the order of their numbers."""
-    numbered = [(int(m[1]), path) for path in folder.glob("*.pth") if (m := FRAGMENT.match(path.stem))]
+    """The fragments of a scene of 3DMatch, as Predator packs them: cloud_bin_N.pth and .info.txt."""
+    files = folder.glob("cloud_bin_*.pth")
     scans = []
-    for number, path in sorted(numbered):
+    for number, path in sorted((_number(path), path) for path in files if path.stem[10:].isdecimal()):
         info = path.with_suffix(".info.txt")
         # the pose comes after a line that names the scene, the sequence and its frames
         numbers = read_text(info, "the pose of a fragment").partition("\n")[2]
@@ -167,8 +149,13 @@ def read_fragments(folder: Path) -> list[Scan]:
 
 def read_fragment(path: Path) -> Geometry:
     """The points that ``torch.save`` wrote, as a tensor or a numpy array; nothing that would run code."""
+    # the types that a numpy array is rebuilt from; numpy 1 and 2 name the first differently
+    rebuild = np.zeros(1).__reduce__()[0]
+    names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
+    kinds = [type(np.dtype(kind)) for kind in (np.float32, np.float64)]
+    parts = [*((rebuild, name) for name in names), np.ndarray, np.dtype, *kinds, _codecs.encode]
     try:
-        with torch.serialization.safe_globals(_array_parts()):
+        with torch.serialization.safe_globals(parts):
             points = np.asarray(torch.load(path, map_location="cpu", weights_only=True))
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
@@ -177,17 +164,6 @@ def read_fragment(path: Path) -> Geometry:
     found = f"holds {points.dtype} of the shape {points.shape}"
     require(fits, f"{path}: {found}, expected numbers, (n, 3)")
     return check(Geometry(points.astype(np.float64), name=str(path)))
-
-
-def _array_parts() -> list[Any]:
-    """The types that a numpy array is rebuilt from; numpy 1 and 2 name the first differently."""
-    rebuild = np.zeros(1).__reduce__()[0]
-    names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
-    kinds = [type(np.dtype(kind)) for kind in (np.float32, np.float64)]
-    return [*((rebuild, name) for name in names), np.ndarray, np.dtype, *kinds, _codecs.encode]
-
-
-# depth images, fused into fragments
 
 
 def read_depth_scene(folder: Path) -> list[Scan]:
@@ -208,18 +184,18 @@ def _fuse(frames: tuple[Path, ...], intrinsics: Matrix) -> Geometry:
     """Fuse a run of frames, in the first camera's coordinates, by averaging on a grid."""
     first_from_world = inverse(_frame_pose(frames[0]))
     clouds = []
-    for path in frames[::EVERY]:
+    for path in frames[::5]:  # neighbours see the same
         cloud = Geometry(back_project(_read_depth(path), intrinsics), name=str(path))
         if len(cloud.points):
             clouds.append(cloud.moved(first_from_world @ _frame_pose(path)))
     if not clouds:
         raise InputError(f"{frames[0]}: no depth in it or in the {len(frames) - 1} frames after it")
-    return sample_grid(join(clouds, str(frames[0])), DEPTH_GRID)
+    return sample_grid(join(clouds, str(frames[0])), 0.025)
 
 
 def back_project(depth: Float64[np.ndarray, "h w"], intrinsics: Matrix) -> Points:
     """The points of all pixels with a depth, in the camera's frame: z forward, y down."""
-    row, column = np.nonzero((depth > NEAREST) & (depth < FARTHEST))
+    row, column = np.nonzero((depth > 0.1) & (depth < 5.0))  # beyond, a Kinect measures mostly noise
     rays = np.stack([column, row, np.ones(len(row))], axis=1) @ np.linalg.inv(intrinsics).T
     return rays * depth[row, column, None]
 
@@ -238,7 +214,7 @@ def _read_depth(path: Path) -> Float64[np.ndarray, "h w"]:
     fits = pixels.ndim == 2 and pixels.dtype.kind in "iu" and pixels.dtype.itemsize >= 2
     found = f"{pixels.dtype} of the shape {pixels.shape}"
     require(fits, f"{path}: {found}, expected 16-bit depths in millimetres")
-    return np.where(np.isin(pixels, NO_DEPTH), 0, pixels) / 1000.0
+    return np.where(np.isin(pixels, (0, 65535)), 0, pixels) / 1000.0
 
 
 def _frame_pose(depth: Path) -> Pose:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from pathlib import Path
 
@@ -23,16 +23,10 @@ INDOOR_PACKED = "indoor_3dmatch/*_grid0.1.npz"
 FRAGMENTS = "indoor_3dmatch/**/cloud_bin_*.pth"
 DEPTH = ("7scenes/*/seq-*/frame-000000.depth.png", "indoor_3dmatch/*/seq-*/frame-000000.depth.png")
 INDOOR_GRID, INDOOR_SHIFT = 0.1, 1.0  # grid, and standard deviation of the random translation, in metres
-LEAST_KEPT = 0.5  # in training a plane crops each cloud to a share between this and 1
-LITTLE = (0.1, 0.3)  # least and greatest overlap of the pairs of ``indoor:low``
-WITHIN = 2 * INDOOR_GRID  # largest distance at which a point counts as overlapping
-MOST = 100  # largest number of pairs in a split of ``indoor:low``
 
 OUTDOOR_PACKED, LISTS = "outdoor_lidar/*_grid*.npz", "outdoor_lidar/*CloudList.csv"
 ASL = ("asl/*/*/Hokuyo_0.csv", "asl/*/Hokuyo_0.csv")
 KITTI = "kitti/sequences/*/velodyne"
-OUTDOOR_GRID, OUTDOOR_SHIFT = 0.9, 5.0
-STEP = 2  # distance of the frames of an outdoor pair
 FIRST_TEST = 20
 """Earlier frames are for training, as in the paper, but the last four of them are for validation."""
 
@@ -51,28 +45,19 @@ class ScanPair:
     def id(self) -> str:
         return f"{self.place}/{self.source.number}-{self.reference.number}"
 
-    def assembly(self, grid: float) -> AssemblyPair:
-        """The pair in the scans' own frames, one point for each cube of the grid."""
-        ref_from_src = inverse(self.reference.world_from_scan) @ self.source.world_from_scan
-        ref_from_src[3] = (0, 0, 0, 1)
-        source, reference = (sample_grid(scan.load(), grid) for scan in (self.source, self.reference))
-        return AssemblyPair(source, reference, ref_from_src, self.id, unit="m")
 
-
-@dataclass(frozen=True, eq=False)
-class _Move:
-    """Moves the two scans of a pair; first, a plane crops each to a share of ``keep`` to 1."""
-
-    pairs: Sequence[ScanPair]
-    grid: float
-    shift: float
-    keep: float = 1.0
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        pair = self.pairs[i].assembly(self.grid)
-        if self.keep < 1:
-            pair = both(pair, lambda side: crop(side, rng.uniform(self.keep, 1.0), rng))
-        return move_randomly(pair, rng, self.shift)
+def _make(
+    pairs: Sequence[ScanPair], grid: float, shift: float, keep: float, i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    """The two scans of a pair on a grid, each cropped by a plane to a share of ``keep`` to 1, and moved."""
+    scans = pairs[i].source, pairs[i].reference
+    ref_from_src = inverse(scans[1].world_from_scan) @ scans[0].world_from_scan
+    ref_from_src[3] = (0, 0, 0, 1)
+    source, reference = (sample_grid(scan.load(), grid) for scan in scans)
+    pair = AssemblyPair(source, reference, ref_from_src, pairs[i].id, unit="m")
+    if keep < 1:
+        pair = both(pair, lambda side: crop(side, rng.uniform(keep, 1.0), rng))
+    return move_randomly(pair, rng, shift)
 
 
 def pairs_in_step(places: Places, step: int) -> list[ScanPair]:
@@ -84,9 +69,6 @@ def pairs_in_step(places: Places, step: int) -> list[ScanPair]:
         for number in sorted(scans)
         if number + step in scans
     ]
-
-
-# rooms: neighbouring fragments of 7-Scenes and 3DMatch, or those that overlap little
 
 
 def indoor_scenes(root: Path | None, split: str) -> Places:
@@ -105,17 +87,12 @@ def indoor_scenes(root: Path | None, split: str) -> Places:
 
 def _open_indoor(split: str, root: Path | None, seed: int) -> Pairs:
     pairs = pairs_in_step(indoor_scenes(root, split), 1)
-    make = _Move(pairs, INDOOR_GRID, INDOOR_SHIFT, LEAST_KEPT if split == "train" else 1.0)
+    make = partial(_make, pairs, INDOOR_GRID, INDOOR_SHIFT, 0.5 if split == "train" else 1.0)
     return Pairs("indoor", split, seed, make, range(len(pairs)))
 
 
-@lru_cache(maxsize=len(SPLITS))
-def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
-    return pairs_of_low_overlap(indoor_scenes(root, split))
-
-
 def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
-    """Choose up to 100 pairs of scans of one place that share little of the smaller one."""
+    """Choose up to 100 pairs of scans of one place that share 10 to 30% of the smaller one, within 0.2 m."""
     found = []
     for place in sorted(places):
         scans = sorted(places[place], key=lambda scan: scan.number)
@@ -124,16 +101,22 @@ def pairs_of_low_overlap(places: Places) -> tuple[ScanPair, ...]:
         trees = [cKDTree(cloud) for cloud in clouds]
         for i, j in combinations(range(len(clouds)), 2):
             small, large = (i, j) if len(clouds[i]) <= len(clouds[j]) else (j, i)
-            near = trees[large].query(clouds[small], distance_upper_bound=WITHIN)[0] < np.inf
-            if LITTLE[0] <= near.mean() <= LITTLE[1]:
+            near = trees[large].query(clouds[small], distance_upper_bound=2 * INDOOR_GRID)[0] < np.inf
+            if 0.1 <= near.mean() <= 0.3:
                 found.append(ScanPair(place, scans[i], scans[j]))
-    rows = np.unique(np.linspace(0, len(found) - 1, min(MOST, len(found))).round().astype(int))
+    rows = np.unique(np.linspace(0, len(found) - 1, min(100, len(found))).round().astype(int))
     return tuple(found[int(row)] for row in rows)
+
+
+@lru_cache(maxsize=len(SPLITS))
+def _low_pairs(split: str, root: Path | None) -> tuple[ScanPair, ...]:
+    return pairs_of_low_overlap(indoor_scenes(root, split))
 
 
 def _open_low(split: str, root: Path | None, seed: int) -> Pairs:
     pairs = _low_pairs(split, root)
-    return Pairs("indoor:low", split, seed, _Move(pairs, INDOOR_GRID, INDOOR_SHIFT), range(len(pairs)))
+    make = partial(_make, pairs, INDOOR_GRID, INDOOR_SHIFT, 1.0)
+    return Pairs("indoor:low", split, seed, make, range(len(pairs)))
 
 
 def room_puzzle(root: Path | None, place: str, first: int, count: int, seed: int = 0) -> PuzzleCase:
@@ -152,11 +135,8 @@ def room_puzzle(root: Path | None, place: str, first: int, count: int, seed: int
     return PuzzleCase(tuple(pieces), np.stack(world), (0,) * count, f"{place}/{first}-{numbers[-1]}", "m")
 
 
-# outdoors: scan i onto scan i+2, from ASL's and KITTI's laser scanners
-
-
 def outdoor_sequences(root: Path | None) -> Places:
-    """Read the scans below the root, by sequence."""
+    """Read the scans of ASL's and KITTI's laser scanners below the root, by sequence."""
     found = {path.stem.split("_")[0]: formats.read_packed(path) for path in find_below(root, OUTDOOR_PACKED)}
     for folder in (path.parent for path in find_below(root, *ASL)):
         place = folder.parent if folder.name in ("local_frame", "csv_local") else folder
@@ -185,8 +165,8 @@ def _open_outdoor(split: str, root: Path | None, seed: int) -> Pairs:
     """Pairs two frames apart; a place that has none gives those that are one frame apart."""
     pairs: list[ScanPair] = []
     for place, scans in sorted(outdoor_split(outdoor_sequences(root), split).items()):
-        pairs += pairs_in_step({place: scans}, STEP) or pairs_in_step({place: scans}, 1)
-    return Pairs("outdoor", split, seed, _Move(pairs, OUTDOOR_GRID, OUTDOOR_SHIFT), range(len(pairs)))
+        pairs += pairs_in_step({place: scans}, 2) or pairs_in_step({place: scans}, 1)
+    return Pairs("outdoor", split, seed, partial(_make, pairs, 0.9, 5.0, 1.0), range(len(pairs)))
 
 
 def _variant(base: DatasetInfo, option: str) -> DatasetInfo:

@@ -30,8 +30,6 @@ CAR_AT = np.array([0.0, 0.0, 1.0])  # the car's place on the motorbike's right: 
 AIRPLANE, CAR, MOTORBIKE = "02691156", "02958343", "03790512"
 ROOTS = ("shapenet", "ShapeNetCore.v2", "ShapeNetCore.v1")
 FILES = ("models/model_normalized.obj", "model.obj")  # mesh of a model in version 2 and in version 1
-FORWARD_TO_X = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-"""Version 1 has the front of a shape at +x, version 2 at −z; up is +y in both."""
 
 Shapes = Mapping[str, Callable[[], Geometry]]
 """Shapes of radius 1 by id, read on demand. Vehicles all head the same way."""
@@ -111,8 +109,9 @@ def shapenet_models(root: Path | None, synset: str) -> Shapes:
 def _load_model(path: Path) -> Geometry:
     """The mesh, of radius 1: forward +x, up +y, right +z."""
     mesh = replace(read(path), normals=None, colors=None)
-    if path.match(FILES[0]):
-        mesh = replace(mesh, points=mesh.points @ FORWARD_TO_X.T)
+    if path.match(FILES[0]):  # version 2 has the front of a shape at −z, version 1 at +x
+        forward_to_x = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+        mesh = replace(mesh, points=mesh.points @ forward_to_x.T)
     return to_unit_sphere(mesh)
 
 

@@ -19,10 +19,6 @@ from bitr.errors import require
 from bitr.io import Geometry, estimate_normals, sample_surface
 from bitr.io.geometry import place
 
-WAVES = 4  # number of waves in a random warp
-
-# pairs: assemble and move
-
 
 def assembled(source: Geometry, reference: Geometry, id: str, unit: str = "") -> AssemblyPair:
     """The pair of two pieces that are given in place: ``ref_from_src`` is the identity."""
@@ -52,9 +48,6 @@ def move_randomly(pair: AssemblyPair, rng: np.random.Generator, size: float = 1.
     return move(pair, random_pose(rng, size), random_pose(rng, size))
 
 
-# shapes: scale and normals
-
-
 def to_unit_sphere(shape: Geometry) -> Geometry:
     """Centre the bounding box at the origin, and scale the farthest point to distance 1."""
     points = shape.points - (shape.points.min(axis=0) / 2 + shape.points.max(axis=0) / 2)
@@ -66,20 +59,15 @@ def with_normals(cloud: Geometry) -> Geometry:
     return replace(cloud, normals=estimate_normals(cloud.points, cloud.points))
 
 
-# sampling
-
-
 def take(cloud: Geometry, rows: Int64[np.ndarray, " m"]) -> Geometry:
     """Some points of a cloud, with their normals and colours."""
-    is_cloud = cloud.faces is None
-    require(is_cloud, f"{cloud.name}: is a mesh, expected points: sample it first, by area")
+    require(cloud.faces is None, f"{cloud.name}: is a mesh, expected points: sample it first, by area")
     return cloud.rows(rows)
 
 
 def sample_uniform(cloud: Geometry, n: int, rng: np.random.Generator) -> Geometry:
     """``n`` different points; all such sets are equally likely."""
-    is_possible = 0 < n <= len(cloud.points)
-    require(is_possible, f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
+    require(0 < n <= len(cloud.points), f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
     return take(cloud, rng.choice(len(cloud.points), n, replace=False))
 
 
@@ -160,9 +148,6 @@ def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPai
     return both(pair, keep)
 
 
-# cutting, by planes of random direction
-
-
 def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
     """The two sides of a random plane; the first has ``share`` of the points."""
     count = round(share * len(cloud.points))
@@ -174,8 +159,8 @@ def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geom
 
 def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
     """Keep a share of the points, on one side of a random plane."""
-    part = f"cannot keep a share of {keep!r}"
-    require(0 < keep <= 1, f"{cloud.name}: {part}, expected more than 0 and at most 1")
+    wrong = f"{cloud.name}: cannot keep a share of {keep!r}, expected more than 0 and at most 1"
+    require(0 < keep <= 1, wrong)
     order = _order_across(cloud, rng)
     return take(cloud, order[: max(1, round(keep * len(order)))])
 
@@ -183,9 +168,6 @@ def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
 def _order_across(cloud: Geometry, rng: np.random.Generator) -> Int64[np.ndarray, " n"]:
     """The order of the points along a random direction."""
     return np.argsort(cloud.points @ rng.normal(size=3), kind="stable")
-
-
-# sensor faults
 
 
 def jitter(cloud: Geometry, std: float, rng: np.random.Generator) -> Geometry:
@@ -206,9 +188,6 @@ def add_outliers(
         normals=None if cloud.normals is None else np.concatenate([cloud.normals, direction]),
         colors=None if cloud.colors is None else np.concatenate([cloud.colors, shades]),
     )
-
-
-# deformation: other shapes made from one
 
 
 def deform(pair: AssemblyPair, matrix: Matrix) -> AssemblyPair:
@@ -256,12 +235,12 @@ def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Wa
     placed = move_points(pair.ref_from_src, pair.source.points)
     whole = np.concatenate([placed, pair.reference.points])
     center, radius = whole.mean(axis=0), np.sqrt(whole.var(axis=0).sum())
-    waves = rng.normal(size=(WAVES, 3))
-    waves *= rng.uniform(0.5, 2.0, (WAVES, 1)) / np.linalg.norm(waves, axis=1, keepdims=True)
-    amplitudes = rng.normal(size=(WAVES, 3))
+    waves = rng.normal(size=(4, 3))
+    waves *= rng.uniform(0.5, 2.0, (4, 1)) / np.linalg.norm(waves, axis=1, keepdims=True)
+    amplitudes = rng.normal(size=(4, 3))
     slope = (np.linalg.norm(amplitudes, axis=1) * np.linalg.norm(waves, axis=1)).sum()
     amplitudes *= rng.uniform(0, size) / slope
-    return Warp(center, amplitudes * radius, waves / radius, rng.uniform(0, 2 * np.pi, WAVES))
+    return Warp(center, amplitudes * radius, waves / radius, rng.uniform(0, 2 * np.pi, 4))
 
 
 def apply_warp(pair: AssemblyPair, warp: Warp) -> AssemblyPair:
