@@ -64,9 +64,8 @@ def lock_file(path: Path, busy: str) -> Iterator[BinaryIO]:
 def only_one(path: Path, busy: str) -> Iterator[None]:
     """Keep a file that names this process while something is done that only one may do at a time.
 
-    Another process is refused by a line that names the folder and the process, and then says ``busy``. A file
-    that was left behind by a process that was killed is nobody's: the system has released its lock. Where
-    there are no locks, the process that the file names decides; of one on another machine nothing is known.
+    Another process is refused by a line that names the folder and the process, and then says ``busy``. Where
+    there are no locks, the process that the file names decides; one on another machine is believed to live.
     """
     with open(path, "a+b") as file:
         locked = _lock(file)

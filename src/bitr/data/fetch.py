@@ -240,6 +240,7 @@ def _unpack_below(place: Path, archive: Path, limits: Limits) -> list[PurePosixP
     """Write the files, after the names of all members were checked and what they claim was added up."""
     found: dict[PurePosixPath, Any] = {}
     left = most = min(limits.size, shutil.disk_usage(place).free)
+    packed: zipfile.ZipFile | tarfile.TarFile
     is_zip = zipfile.is_zipfile(archive)
     with zipfile.ZipFile(archive) if is_zip else tarfile.open(archive, "r:*") as packed:
         for count, (own_name, kind, size, member) in enumerate(_members(packed), 1):
@@ -261,7 +262,10 @@ def _unpack_below(place: Path, archive: Path, limits: Limits) -> list[PurePosixP
         require(found, f"{archive}: holds no files")
         for name, member in found.items():  # neither module reads more of a file than its header claims
             (place / name).parent.mkdir(parents=True, exist_ok=True)
-            content = packed.open(member) if is_zip else packed.extractfile(member)
+            content = (
+                packed.open(member) if isinstance(packed, zipfile.ZipFile) else packed.extractfile(member)
+            )
+            assert content is not None  # only folders, links and devices have none
             with content, open(place / name, "wb") as file:
                 shutil.copyfileobj(content, file)
     return list(found)

@@ -18,7 +18,6 @@ import numpy as np
 
 from bitr.data import transforms as change
 from bitr.data.poses import AssemblyPair, Pairs, PuzzleCase, inverse, random_pose, read_text, seeded_generator
-from bitr.data.registry import DatasetInfo
 from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_by_hash, split_of
 from bitr.errors import require
 from bitr.io import Geometry, join, read
@@ -247,11 +246,11 @@ def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> 
     return Pairs(name, split, seed, make, range(len(found)))
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(title: str, option: str) -> dict[str, Any]:
     """``winebottle:all`` trains with bottles of all four classes, and tests on wine bottles."""
     require(option == "all", f"winebottle:{option}: no such option, expected winebottle:all")
-    title = f"{base.title}, other bottles among those to train with"
-    return replace(base, name="winebottle:all", title=title, open=partial(_open, "winebottle", True))
+    title = f"{title}, other bottles among those to train with"
+    return {"title": title, "open": partial(_open, "winebottle", True)}
 
 
 OPEN = {name: partial(_open, name, False) for name in CLASSES}

@@ -11,23 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
 from bitr.data.fetch import TABLE
+from bitr.data.generated import fracture
 from bitr.data.generated.dataset import MIXES, ShapesConfig, draw, num_solids, shapes
-from bitr.data.generated.fracture import (
-    Fracture,
-    break_at_random,
-    cache_folder,
-    fracture_key,
-    keep_whole,
-    load_fracture,
-)
 from bitr.data.generated.kernel import solid_of_mesh
 from bitr.data.poses import AssemblyPair, Pairs
-from bitr.data.registry import DatasetInfo
 from bitr.data.scans import INDOOR_GRID, INDOOR_SHIFT, Places, indoor_scenes
 from bitr.data.storage import find_below, open_npz, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_grid
@@ -154,23 +147,23 @@ class DrawPairs:
         """The family of the object of pair ``number``."""
         return family(read_openshapes(self.path).names[self.objects[number % len(self.objects)]])
 
-    def load(self, shapes: Shapes, index: int, turn: int) -> Fracture:
+    def load(self, shapes: Shapes, index: int, turn: int) -> fracture.Fracture:
         """The mesh, broken if that is wanted and possible."""
         mesh = shapes.mesh(index)
         if not (self.config.mix[0] > 0 and shapes.watertight[index]):
-            return keep_whole(mesh)
+            return fracture.keep_whole(mesh)
         path = self.folder / f"{_key(mesh)}-{turn}.shape"
-        return load_fracture(path, partial(_break, mesh, self.config.pieces, turn))
+        return fracture.load_fracture(path, partial(_break, mesh, self.config.pieces, turn))
 
 
-def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> Fracture:
+def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> fracture.Fracture:
     """Break the mesh at random; leave it as it is if it cannot be broken."""
     assert mesh.faces is not None
     whole = solid_of_mesh(mesh.points, mesh.faces, least=0.95)  # of its volume: loose bits are dropped
     if whole is None:
-        return keep_whole(mesh)
-    found = break_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
-    return found if len(found.fits) else keep_whole(mesh)
+        return fracture.keep_whole(mesh)
+    found = fracture.break_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
+    return found if len(found.fits) else fracture.keep_whole(mesh)
 
 
 def _key(mesh: Geometry) -> str:
@@ -183,7 +176,8 @@ def draw_pairs(split: str, root: Path | None, config: ShapesConfig) -> DrawPairs
     path = find_below(root, PACKED)[0]
     shapes = read_openshapes(path)
     objects = [i for i in shapes.of_split(split) if shapes.watertight[i] or not config.is_only_broken]
-    return DrawPairs(path, tuple(objects), config, cache_folder(root) / f"{fracture_key()}-{NAME}")
+    folder = fracture.cache_folder(root) / f"{fracture.fracture_key()}-{NAME}"
+    return DrawPairs(path, tuple(objects), config, folder)
 
 
 def openshapes(
@@ -195,12 +189,11 @@ def openshapes(
     return Pairs(NAME, split, seed, make, range(count))
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(title: str, option: str) -> dict[str, Any]:
     """One kind of pair alone, as ``openshapes:cut``."""
     require(option in OPTIONS, f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]
-    title = f"openly licensed meshes, {words}"
-    return replace(base, name=f"{NAME}:{option}", title=title, open=partial(openshapes, config=config))
+    return {"title": f"openly licensed meshes, {words}", "open": partial(openshapes, config=config)}
 
 
 @dataclass(frozen=True, eq=False)

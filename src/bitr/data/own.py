@@ -39,10 +39,10 @@ class Row:
     """The values of a row by their keys, without the empty cells of a csv file."""
 
     path: Path
-    line: int
     number: int  # from 1, blank lines not counted
+    line: int
     values: dict[str, Any]
-    problem: InputError | None = None  # the reason why the row cannot be used; None where it can
+    problem: str  # why the row cannot be used; empty where it can
 
     @property
     def at(self) -> str:
@@ -84,20 +84,16 @@ def read_rows(
     read_lines = {".csv": _read_csv, ".jsonl": _read_jsonl}.get(path.suffix.lower())
     if read_lines is None:
         raise InputError(f"{path}: found a {path.suffix or 'name without a suffix'}, expected .csv or .jsonl")
-    rows = []
     try:
         # Names of files are bytes; those that are no UTF-8 pass through unharmed.
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            for number, (line, values, wrong) in enumerate(read_lines(path, file, wrong_keys), 1):
-                problem = InputError(f"{path}, line {line}: {wrong}") if wrong else None
-                rows.append(Row(path, line, number, values, problem))
+            found = list(read_lines(path, file, wrong_keys))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}), expected a list of pairs") from error
-    require(rows, f"{path}: holds no pairs, expected rows with {' and '.join(needed)}")
-    for row in rows:
-        if strict and row.problem is not None:
-            raise row.problem
-    return tuple(rows)
+    require(found, f"{path}: holds no pairs, expected rows with {' and '.join(needed)}")
+    for line, _, wrong in found:
+        require(not (strict and wrong), f"{path}, line {line}: {wrong}")
+    return tuple(Row(path, number, *each) for number, each in enumerate(found, 1))
 
 
 def _read_csv(path: Path, file: Iterable[str], wrong_keys: Callable[[list[str]], str]) -> Iterator[Found]:
@@ -224,11 +220,11 @@ def _pose_of_row(row: Row) -> Pose:
     value = row.values.get("pose")
     if isinstance(value, list):
         value = " ".join(str(x) for part in value for x in (part if isinstance(part, list) else [part]))
-        return pose_of_numbers(value, row.at)
-    if isinstance(value, str) and len(value.replace(",", " ").split()) in (12, 16):
-        return pose_of_numbers(value, row.at)
-    path = row.file("pose")
-    return pose_of_numbers(read_text(path, "a 4×4 pose or 16 numbers", f"{row.at}: "), f"{row.at}: {path}")
+    elif not isinstance(value, str) or len(value.replace(",", " ").split()) not in (12, 16):
+        path = row.file("pose")
+        text = read_text(path, "a 4×4 pose or 16 numbers", f"{row.at}: ")
+        return pose_of_numbers(text, f"{row.at}: {path}")
+    return pose_of_numbers(value, row.at)
 
 
 def _pair_of_folder(folder: Path, split: str | None) -> OwnPair:

@@ -33,16 +33,13 @@ class DatasetInfo:
     """Name, origin and opening function of a data set."""
 
     name: str
-    title: str
-    """One line for ``bitr data list``."""
+    title: str  # one line for ``bitr data list``
     section: str
     """Section of the paper that uses it, as "Sec. 6.3.1"; empty for our own."""
     licence: str
-    source: str
-    """Command or page that brings it, in words."""
+    source: str  # command or page that brings it, in words
     splits: tuple[str, ...]
-    present: Callable[[Path | None], bool]
-    """Tells if its files are below the root; generated data always is."""
+    present: Callable[[Path | None], bool]  # tells if its files are below the root; generated data always is
     open: Open
     joints: tuple[str, ...] = JOINTS
     """Kinds of joint between its pieces, for which weights trained on it are meant. A car beside a motorbike
@@ -74,7 +71,7 @@ def info(name: str) -> DatasetInfo:
     found = replace(found, joints=joints)
     variant = getattr(home, "VARIANTS", {}).get(base)
     require(variant or not colon, f"{name}: {base} takes no option")
-    return variant(found, option) if colon else found
+    return replace(found, **{"name": name, **variant(found.title, option)}) if colon else found
 
 
 def dataset(

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitr.data.poses import AssemblyPair, Pairs, pose
-from bitr.data.registry import DatasetInfo
 from bitr.data.storage import SPLITS, find_below, open_npz, split_of
 from bitr.data.transforms import both, crop, move_randomly, sample, to_unit_sphere, two_samples, with_normals
 from bitr.errors import require
@@ -127,20 +127,19 @@ def shapenet_splits(root: Path | None) -> dict[str, str]:
     return {}
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(name: str, title: str, option: str) -> dict[str, Any]:
     """``airplane:0.5`` keeps half of each cloud."""
     try:
         keep = float(option)
     except ValueError:
         keep = 0.0
-    expected = f"expected the share of each cloud to keep, as in {base.name}:0.5"
-    require(0 < keep <= 1, f"{base.name}:{option}: {expected}")
-    usual = KEEP[base.name]
-    if keep == usual:
-        return base
-    title = base.title.replace(f"a share {usual:g} ", f"a share {keep:g} ")
-    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(_open, base.name, keep))
+    expected = f"expected the share of each cloud to keep, as in {name}:0.5"
+    require(0 < keep <= 1, f"{name}:{option}: {expected}")
+    if keep == KEEP[name]:
+        return {"name": name}
+    title = title.replace(f"a share {KEEP[name]:g} ", f"a share {keep:g} ")
+    return {"name": f"{name}:{keep:g}", "title": title, "open": partial(_open, name, keep)}
 
 
 OPEN = {name: partial(_open, name, keep) for name, keep in KEEP.items()}
-VARIANTS = {"airplane": _variant, "car-motorbike": _variant}
+VARIANTS = {name: partial(_variant, name) for name in KEEP}

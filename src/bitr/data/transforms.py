@@ -8,7 +8,7 @@ changed. Functions that move a side take the pair and return it with its new ``r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from bitr.data.poses import AssemblyPair, Matrix, Points, Pose, inverse, move_po
 from bitr.errors import require
 from bitr.io import Geometry, estimate_normals, sample_surface
 from bitr.io.geometry import place
+
+Warp = Callable[[Geometry], Geometry]
 
 
 def assembled(source: Geometry, reference: Geometry, id: str, unit: str = "") -> AssemblyPair:
@@ -210,28 +212,11 @@ def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Matri
     return (axes * factors) @ axes.T
 
 
-@dataclass(frozen=True)
-class Warp:
-    """A smooth map of space, x ↦ x + Σ_j c_j sin(⟨w_j, x − m⟩ + φ_j)."""
-
-    center: Float64[np.ndarray, " 3"]
-    amplitudes: Float64[np.ndarray, "j 3"]
-    waves: Float64[np.ndarray, "j 3"]
-    phases: Float64[np.ndarray, " j"]
-
-    def bend(self, piece: Geometry) -> Geometry:
-        """Map the points; normals become J⁻ᵀ n, scaled to length 1, with J the map's derivative there."""
-        angles = (piece.points - self.center) @ self.waves.T + self.phases
-        bent = replace(piece, points=piece.points + np.sin(angles) @ self.amplitudes)
-        if piece.normals is None:
-            return bent
-        jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", np.cos(angles), self.amplitudes, self.waves)
-        turned = np.linalg.solve(jacobian.transpose(0, 2, 1), piece.normals[..., None])[..., 0]
-        return replace(bent, normals=turned / np.linalg.norm(turned, axis=1, keepdims=True))
-
-
 def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Warp:
-    """Waves that bend the whole; their slopes sum to at most ``size``: below 1 nothing folds over."""
+    """A smooth map x ↦ x + Σ_j c_j sin(⟨w_j, x − m⟩ + φ_j) that bends the whole.
+
+    The slopes of the waves sum to at most ``size``: below 1 nothing folds over.
+    """
     placed = move_points(pair.ref_from_src, pair.source.points)
     whole = np.concatenate([placed, pair.reference.points])
     center, radius = whole.mean(axis=0), np.sqrt(whole.var(axis=0).sum())
@@ -240,13 +225,25 @@ def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Wa
     amplitudes = rng.normal(size=(4, 3))
     slope = (np.linalg.norm(amplitudes, axis=1) * np.linalg.norm(waves, axis=1)).sum()
     amplitudes *= rng.uniform(0, size) / slope
-    return Warp(center, amplitudes * radius, waves / radius, rng.uniform(0, 2 * np.pi, 4))
+    amplitudes, waves, phases = amplitudes * radius, waves / radius, rng.uniform(0, 2 * np.pi, 4)
+
+    def bend(piece: Geometry) -> Geometry:
+        """Map the points; normals become J⁻ᵀ n, scaled to length 1, with J the map's derivative there."""
+        angles = (piece.points - center) @ waves.T + phases
+        bent = replace(piece, points=piece.points + np.sin(angles) @ amplitudes)
+        if piece.normals is None:
+            return bent
+        jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", np.cos(angles), amplitudes, waves)
+        turned = np.linalg.solve(jacobian.transpose(0, 2, 1), piece.normals[..., None])[..., 0]
+        return replace(bent, normals=turned / np.linalg.norm(turned, axis=1, keepdims=True))
+
+    return bend
 
 
 def apply_warp(pair: AssemblyPair, warp: Warp) -> AssemblyPair:
     """Apply a warp to the assembled whole: other pieces with the same answer."""
     r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
-    placed = warp.bend(pair.source.moved(pair.ref_from_src))
+    placed = warp(pair.source.moved(pair.ref_from_src))
     normals = None if placed.normals is None else placed.normals @ r
     source = replace(placed, points=(placed.points - t) @ r, normals=normals)
-    return replace(pair, source=source, reference=warp.bend(pair.reference), symmetry=None, axis=None)
+    return replace(pair, source=source, reference=warp(pair.reference), symmetry=None, axis=None)

@@ -7,23 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from bitr.data import transforms as change
-from bitr.data.generated.fracture import (
-    FIRST,
-    WHOLE,
-    Fracture,
-    ShapeCache,
-    cache_folder,
-    keep_whole,
-    sample_worn,
-)
+from bitr.data.generated import fracture
+from bitr.data.generated.fracture import FIRST, WHOLE, Fracture, ShapeCache, cache_folder, keep_whole
 from bitr.data.generated.kernel import random_direction
 from bitr.data.poses import AssemblyPair, Items, Pairs, Points, PuzzleCase, Vector, inverse, random_pose
-from bitr.data.registry import DatasetInfo
 from bitr.data.storage import check_split, find_below
 from bitr.errors import InputError, require
 from bitr.io import Geometry, read
@@ -170,7 +163,7 @@ def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator)
         if config.erosion == 0:
             even = change.sample_by_area(given.surface(node), dense, rng)
         else:
-            even = sample_worn(given, node, dense, config.erosion, rng)
+            even = fracture.sample_worn(given, node, dense, config.erosion, rng)
         pieces.append(_thin_unevenly(even, n, config, rng))
     return pieces[0], pieces[1]
 
@@ -283,25 +276,22 @@ def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
     return Pairs("shapes:meshes", split, seed, partial(_make_of_mesh, meshes), range(12 * len(meshes)))
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(title: str, option: str) -> dict[str, Any]:
     """A mix of ``shapes.toml``, or ``shapes:meshes``, which cuts and crops the user's own meshes."""
     if option == "meshes":
-        return replace(
-            base,
-            name="shapes:meshes",
-            title="meshes of the user's, cut and cropped",
-            licence="that of the meshes",
-            source="put meshes (obj, off, ply, stl) into the folder shapes/",
-            splits=("test",),
-            present=lambda root: bool(find_below(root, *MESH_FILES)),
-            open=_open_meshes,
-        )
+        return {
+            "title": "meshes of the user's, cut and cropped",
+            "licence": "that of the meshes",
+            "source": "put meshes (obj, off, ply, stl) into the folder shapes/",
+            "splits": ("test",),
+            "present": lambda root: bool(find_below(root, *MESH_FILES)),
+            "open": _open_meshes,
+        }
     if option == "many":
         raise InputError(f"{MANY}: has puzzles, not pairs; open it by bitr.data.generated.puzzles(split)")
     require(option in MIXES, f"shapes:{option}: expected one of {', '.join((*MIXES, 'meshes'))}")
     config, words = MIXES[option]
-    opened = partial(shapes, config=config)
-    return replace(base, name=f"shapes:{option}", title=f"generated objects, {words}", open=opened)
+    return {"title": f"generated objects, {words}", "open": partial(shapes, config=config)}
 
 
 OPEN = {"shapes": shapes}
