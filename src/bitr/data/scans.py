@@ -80,7 +80,12 @@ def read_asl(folder: Path) -> list[Scan]:
     path = next((p for place in LEICA_PLACES if (p := folder / place / LEICA).is_file()), None)
     if path is None:
         raise InputError(f"{folder}: holds scans but no {LEICA}, nor do the folders beside it")
-    known = {_whole_number(value, at): matrix for at, value, matrix in _read_poses(path, "poseId", "T")}
+    known = {}
+    for at, value, matrix in _read_poses(path, "poseId", "T"):
+        whole = re.fullmatch(r"\s*(\d+)(\.0*)?\s*", value)
+        if whole is None:
+            raise InputError(f"{at}: found {value[:40]!r}, expected the number of a scan")
+        known[int(whole[1])] = matrix
     files = sorted(folder.glob("Hokuyo_*.csv"), key=_number)
     for file in files:
         missing = f"{path}: has no pose for {file.name}; expected one for each scan"
@@ -107,13 +112,6 @@ def _read_poses(path: Path, key: str, entry: str) -> Iterator[tuple[str, str, Po
             at = f"{path}, line {rows.line_num}"
             numbers = " ".join(str(row[names[name.lower()]]) for name in entries)
             yield at, str(row[names[key.lower()]]), pose_of_numbers(numbers, at)
-
-
-def _whole_number(text: str, at: str) -> int:
-    try:
-        return int(float(text))
-    except ValueError as error:
-        raise InputError(f"{at}: found {text[:40]!r}, expected the number of a scan") from error
 
 
 def _number(path: Path) -> int:

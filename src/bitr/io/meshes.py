@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +73,8 @@ class _Property(NamedTuple):
     length: str | None  # type of the number in front of a list; None for a single value
 
 
-class _Element(NamedTuple):
+@dataclass(frozen=True)
+class _Element:
     name: str
     count: int
     properties: list[_Property]
