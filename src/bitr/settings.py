@@ -37,10 +37,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str, above: str = "") -> T:
-    """Make a dataclass from values by name; inner dataclasses are tables.
-
-    Messages name ``where`` the values are from, and ``above``, the table that they are in, as "data.".
-    """
+    """Make a dataclass from values by name; messages say where they are from, in the table ``above``."""
     known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     hints = get_type_hints(cls)
     for key in values:

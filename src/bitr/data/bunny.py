@@ -1,8 +1,4 @@
-"""Shapes cut in two by a plane: the bunny of Sec. 6.2, and generated bumpy balls and jugs.
-
-The weights that come with bitr were trained on jugs. A jug has a turned body, a handle and a spout, so that
-every piece tells how the whole stands.
-"""
+"""Shapes cut in two by a plane: the bunny of Sec. 6.2, and generated bumpy balls and jugs."""
 
 from __future__ import annotations
 

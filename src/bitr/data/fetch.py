@@ -94,11 +94,7 @@ def fetch(
     sha256: str | None = None,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> list[Path]:
-    """Download a data set, check it, and unpack it below the root; return its files.
-
-    ``url`` is another address, or a local file. The archive must have the SHA-256 that is known or given. An
-    interrupted download continues.
-    """
+    """Download a data set, or take ``url``, another address or a local file; check, unpack, return its files."""
     require(name in SOURCES, f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
     into = root / SOURCES[name].into
     if url is not None and Path(url).is_file():
@@ -195,11 +191,7 @@ def _sha256(path: Path) -> str:
 
 
 def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]:
-    """Unpack a zip or tar archive into the folder: all of its files or, after an error, none.
-
-    Absolute names, names with "..", links, devices, and more than the limits allow raise before anything is
-    written. After an error, folders that were made for it are removed again.
-    """
+    """Unpack a zip or tar archive: all files or, after an error, none; names and sizes are checked first."""
     _check_count(archive, limits.files)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)

@@ -47,8 +47,7 @@ LISTS = ("data_split/{subset}.{half}.txt", "{subset}.{half}.txt", "data_list/{su
 
 @dataclass(frozen=True)
 class Fracture:
-    """A broken shape; the id of one in two fragments says "native" if it broke in two, "merged" if pieces
-    were joined."""
+    """A broken shape; the id says "native" if it broke in two, "merged" if pieces were joined to two."""
 
     id: str
     shape: str
@@ -182,11 +181,7 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
 
 
 def listed_fractures(path: Path, subset: str) -> list[Fracture]:
-    """Find the two-piece fractures of a list.
-
-    A line is the folder of a shape, ``everyday/Bowl/SHAPE`` or ``artifact/SHAPE``, all of whose fractures in
-    two pieces count, or a number of pieces and a folder of them, ``2 everyday/Bowl/SHAPE/fractured_0``.
-    """
+    """The two-piece fractures of a list of the folders of shapes, or of a number of pieces and a fracture's."""
     home = path.parent.parent if path.parent.name in ("data_split", "data_list") else path.parent
     hint = "; unpack all that the list names, or take a class, as winebottle"
     if (home / f"{subset}_compressed").is_dir() and not (home / subset).is_dir():

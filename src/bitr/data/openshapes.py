@@ -1,7 +1,4 @@
-"""Openly licensed meshes of many origins, cut, cropped and broken, and pairs that do not belong together.
-
-No generator made these objects. For ``unrelated`` pairs a program should say that they do not fit.
-"""
+"""Openly licensed meshes of many origins, cut, cropped and broken, and pairs that do not belong together."""
 
 from __future__ import annotations
 
@@ -47,8 +44,7 @@ RATIO = 1.35  # largest ratio of the two sizes, either way
 OBJECT_AT = {"nasa": -2, "kevinzakka": -2, "elpis-lab": -3}
 """Index of the part of a path that names the object, by owner, if that is not the file."""
 VARIANT_WORDS = frozenset(TABLE["openshapes"]["variants"].split())
-"""Words that distinguish variants of one object (colours, sizes, levels of detail), or that some packs put
-before all names."""
+"""Words for variants of one object (colours, sizes, detail), or that some packs put before all names."""
 
 
 def label(name: str) -> str:

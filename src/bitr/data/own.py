@@ -1,8 +1,4 @@
-"""Lists of pairs in csv or jsonl files, and the user's own pairs in such manifests or in folders.
-
-Errors name the line of a bad row. A list that cannot be read at all raises. A row that cannot be used raises
-too or, for those who ask, comes with its problem, so that the other rows can be used.
-"""
+"""Lists of pairs in csv or jsonl files, and the user's own pairs in such manifests or in folders."""
 
 from __future__ import annotations
 
@@ -69,10 +65,7 @@ class Row:
 def read_rows(
     path: Path, needed: Sequence[str], optional: Sequence[str] | None, *, strict: bool = True
 ) -> tuple[Row, ...]:
-    """Read a manifest, whose rows must have the needed keys and may have the optional ones (None: any).
-
-    A row that cannot be used raises; unless ``strict`` it has a problem instead.
-    """
+    """Read a manifest with the needed keys and maybe optional ones (None: any); if ``strict``, bad rows raise."""
 
     def wrong_keys(found: list[str]) -> str:
         known = found if optional is None else (*needed, *optional)

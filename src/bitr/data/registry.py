@@ -162,10 +162,7 @@ def split_stats(name: str, split: str, pairs: Sequence[AssemblyPair]) -> SplitSt
 
 
 def overlap(pair: AssemblyPair) -> float:
-    """Share of the source's points that, in place, have a point of the reference within two typical spacings.
-
-    The spacing is that of both clouds: the root mean square of their median distances to a nearest neighbour.
-    """
+    """Share of the source's points that, in place, lie within two typical spacings of the reference."""
     x, y = _points(pair.source.moved(pair.ref_from_src)), _points(pair.reference)
     spacings = [np.median(cKDTree(points).query(points, k=2)[0][:, 1]) for points in (x, y)]
     return float((cKDTree(y).query(x)[0] <= 2.0 * np.hypot(*spacings) / np.sqrt(2)).mean())

@@ -122,10 +122,7 @@ def _number(path: Path) -> int:
 
 
 def read_kitti_sequence(folder: Path) -> list[Scan]:
-    """The scans velodyne/*.bin of a sequence of KITTI odometry; line i of the poses belongs to frame i.
-
-    The poses are those of the left camera; the scans get ``world_from_velodyne``.
-    """
+    """The scans of a KITTI sequence in the world; line i of the left camera's poses belongs to frame i."""
     path, other = folder / "poses.txt", folder.parent.parent / "poses" / f"{folder.name}.txt"
     if not path.is_file():
         require(other.is_file(), f"{folder}: has no poses, expected {path} or {other}")

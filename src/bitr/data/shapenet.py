@@ -1,8 +1,4 @@
-"""Shapes of ShapeNet: airplanes (Sec. 6.3.1), and cars beside motorbikes (Sec. 6.3.2).
-
-ShapeNetCore has a folder per class (synset), in it a folder per model, in it an obj file. Below the root it
-may be called ``shapenet``, ``ShapeNetCore.v1`` or ``ShapeNetCore.v2``. npz files of shapes go first.
-"""
+"""Shapes of ShapeNet: airplanes (Sec. 6.3.1), and cars beside motorbikes (Sec. 6.3.2); npz files go first."""
 
 from __future__ import annotations
 

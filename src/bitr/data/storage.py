@@ -94,11 +94,7 @@ def recipe_key(recipe: str, package: str, made_with: str) -> str:
 
 
 def load_or_make(path: Path, make: Callable[[], Arrays], *, is_needed: bool = True) -> Arrays:
-    """Read the arrays of a file; make and store them if it is missing or damaged.
-
-    A file appears whole or not at all, and its content follows from its name: processes may share the folder.
-    If nothing can be written there, raise, or only warn if the file is not needed.
-    """
+    """Read the arrays of a file, or make and store them; if that fails, raise, or warn if not needed."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -1,9 +1,4 @@
-"""Pure changes of clouds and pairs; all randomness comes from the generator that is passed in.
-
-Functions of a cloud leave its frame alone, so that a pair's ``ref_from_src`` stays right when either side is
-changed. Functions that move a side take the pair and return it with its new ``ref_from_src``.
-``to_unit_sphere`` is for whole shapes, before a pair is made of them.
-"""
+"""Pure changes of clouds and pairs that keep ``ref_from_src`` right; randomness is a generator."""
 
 from __future__ import annotations
 
@@ -133,10 +128,7 @@ def two_samples(shape: Geometry, n: int, rng: np.random.Generator) -> tuple[Geom
 
 
 def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPair:
-    """Thin both sides by the same share, so that none has more than ``most`` points and densities compare.
-
-    A side keeps at least an eighth of ``most``, if it has that many; a mesh counts as ``most`` points.
-    """
+    """Thin both sides by the same share to at most ``most`` points, or an eighth of it for the smaller one."""
 
     def size(side: Geometry) -> int:
         return len(side.points) if side.faces is None else most
@@ -193,10 +185,7 @@ def add_outliers(
 
 
 def deform(pair: AssemblyPair, matrix: Matrix) -> AssemblyPair:
-    """Apply a linear map to the assembled whole: other pieces with the same answer.
-
-    In the reference's frame y ↦ Ay, and x ↦ g⁻¹ A g x for the source. Symmetries of the shape do not survive.
-    """
+    """Apply a linear map y ↦ Ay to the assembled whole, x ↦ g⁻¹ A g x for the source: the answer stays."""
     r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
     source = place(pair.source, pose(r.T @ matrix @ r, r.T @ (matrix @ t - t)))
     reference = place(pair.reference, pose(matrix, np.zeros(3)))
@@ -213,10 +202,7 @@ def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Matri
 
 
 def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Warp:
-    """A smooth map x ↦ x + Σ_j c_j sin(⟨w_j, x − m⟩ + φ_j) that bends the whole.
-
-    The slopes of the waves sum to at most ``size``: below 1 nothing folds over.
-    """
+    """A smooth map x ↦ x + Σ_j c_j sin(⟨w_j, x − m⟩ + φ_j); with slopes below 1 in all nothing folds over."""
     placed = move_points(pair.ref_from_src, pair.source.points)
     whole = np.concatenate([placed, pair.reference.points])
     center, radius = whole.mean(axis=0), np.sqrt(whole.var(axis=0).sum())

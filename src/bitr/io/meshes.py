@@ -158,10 +158,7 @@ def _ply_text(source: Source, element: _Element, lines: Lines) -> Rows:
 
 
 def _ply_binary(source: Source, order: str, element: _Element, at: int) -> tuple[Rows, int]:
-    """The properties of an element that starts at a byte, and the byte after it.
-
-    Rows are read at once where all have lists as long as the first row has.
-    """
+    """The properties of an element and the byte after it; fast where all lists are as long as the first."""
     least, left = sum(int((p.length or p.kind)[1]) for p in element.properties), len(source.data) - at
     source.claim(element.count, f"rows of element '{element.name}'", left, least)
     if not element.count or not element.properties:

@@ -39,10 +39,7 @@ Sides = tuple[Geometry, Geometry]
 
 @dataclass(frozen=True)
 class ShapesConfig:
-    """Settings of a pair; lengths are in a unit in which every shape fits a ball of radius 1.
-
-    Levels of noise, outliers and unevenness are the highest: each side draws its own, up to it.
-    """
+    """Settings of a pair of shapes of radius 1; each side draws its own level of faults, up to these."""
 
     points: int = 1000
     """Points of either side; a cut, or a fracture ``by_area``, shares out twice as many between its sides."""
@@ -101,10 +98,7 @@ for _name, _entry in read_toml(Path(__file__).with_name("shapes.toml")).items():
 
 
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
-    """Open pairs of generated shapes, which are stored; neighbours are of different shapes.
-
-    Held-out pairs know their symmetries.
-    """
+    """Open pairs of generated shapes, which are stored; held-out pairs know their symmetries."""
     check_split("shapes", split)
     config = config or ShapesConfig()
     solids = ShapeCache(cache_folder(root), config.pieces, is_chipped=config.is_chipped)
@@ -136,10 +130,7 @@ def draw(
     kind: str | None = None,
     with_symmetry: bool = False,
 ) -> AssemblyPair:
-    """Draw a random pair, each side moved on its own; its kind is the last word of its id.
-
-    ``with_symmetry`` looks for the symmetries of the pieces, and of the whole where these are crops of it.
-    """
+    """Draw a random pair, each side moved on its own; its kind is the last word of its id."""
     if kind is None:
         kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
     source, reference = (_add_faults(side, config, rng) for side in DRAW[kind](given, config, rng))

@@ -193,10 +193,7 @@ def break_solid(
 def _divide(
     given: Solid, rng: np.random.Generator, is_rough: bool, is_chipped: bool
 ) -> tuple[int, Solid, Solid] | None:
-    """The cutter's number and the solid's two sides, both connected and neither too small.
-
-    Below the cut is a share of the volume or, of a chipped solid, a chip with a share of the surface.
-    """
+    """The cutter's number and the solid's two sides, both connected, neither too small; a chip is below."""
     low, high = CHIP if is_chipped else SHARE
     for _ in range(12):
         cutter = random_cutter(given, rng, rng.uniform(low, high), is_rough)
@@ -267,10 +264,7 @@ def _sample_side(
 
 
 def find_crease(found: Fracture, node: int, spacing: float) -> tuple[Points, Points]:
-    """Find points along the edge between a break and the old surface of a node, one for each ``spacing``.
-
-    With them come unit vectors out of the material, halfway between the normals of both sides.
-    """
+    """Points along the edge of a break, one for each ``spacing``, and normals halfway between its sides."""
     bounding = found.bounding(node)
     faces, is_broken = found.faces[bounding].astype(np.int64), found.cut[bounding] != OUTSIDE
     points = found.points.astype(np.float64)

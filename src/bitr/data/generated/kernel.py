@@ -184,10 +184,7 @@ def _grid() -> Points:
 
 @dataclass(frozen=True, eq=False)
 class Fractal:
-    """A smooth field x ↦ Σ gain · cos(wave·x + phase), with c components, on a space of d dimensions.
-
-    The lengths of the waves halve from octave to octave.
-    """
+    """A smooth field x ↦ Σ gain · cos(wave·x + phase); wave lengths halve from octave to octave."""
 
     wave: Float64[np.ndarray, "w d"]
     phase: Float64[np.ndarray, " w"]

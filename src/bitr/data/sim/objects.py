@@ -20,8 +20,7 @@ from bitr.io import Geometry, join, sample_surface
 SECTORS = 24  # pieces around the axis of a turned body: a chord lies 1% of the radius inside its circle
 AROUND = 72  # faces of the seen surface around the axis
 SCANS = Path("manipulation") / "gso_tableware_meshes.npz"
-"""Tableware of Google Scanned Objects, below the folder of data: metres, z up, standing at z = 0, under
-"<name>/v" and "<name>/f"."""
+"""Tableware of Google Scanned Objects, in metres, standing at z = 0, under "<name>/v" and "<name>/f"."""
 CELL = 0.01  # size of a piece of a scan, in metres: larger holes stay open, walls are off by at most 0.5 mm
 SAMPLES = 40_000
 PIXEL = 0.0015  # of the picture from the side that shows a hole, in metres

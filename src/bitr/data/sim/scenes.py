@@ -132,10 +132,7 @@ class Outcome:
 def success(
     scene: Scene | str, ref_from_src: Float[np.ndarray, "4 4"], root: str | os.PathLike[str] | None = None
 ) -> Outcome:
-    """Place the object of a scene by this pose, let it go, and tell if it stays; a pair's id names its scene.
-
-    The pose is between the clouds of the data set: if they were moved, undo that first.
-    """
+    """Place the object of a scene by this pose between its clouds, let it go, and tell if it stays."""
     found = scene_of(scene, root) if isinstance(scene, str) else scene
     checked = nearest_pose(ref_from_src.astype(np.float64), found.id)
     return release(found.draft, checked @ found.draft.observed)
@@ -215,11 +212,7 @@ def _draw_mug(rng: np.random.Generator, split: str, choice: int | None, root: Pa
 
 
 def _hanging_pose(hole: Hole, peg: Peg, along: float) -> Pose:
-    """The pose with the peg through the middle of the hole at this distance from the post, the body below.
-
-    There are two ways to hang a mug. The hole's axis always points outwards along the peg: contradictory
-    demonstrations teach nothing.
-    """
+    """The pose with the peg through the hole, the body below, and the hole's axis outwards: one way of two."""
     out = peg.direction
     up = np.array([0.0, 0.0, 1.0]) - out * out[2]
     up /= np.linalg.norm(up)
