@@ -94,7 +94,7 @@ def fetch(
     sha256: str | None = None,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> list[Path]:
-    """Download a data set, or take ``url``, another address or a local file; check, unpack, return its files."""
+    """Download a data set, or take ``url``, an address or a local file; check, unpack, return its files."""
     require(name in SOURCES, f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
     into = root / SOURCES[name].into
     if url is not None and Path(url).is_file():

@@ -181,7 +181,7 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
 
 
 def listed_fractures(path: Path, subset: str) -> list[Fracture]:
-    """The two-piece fractures of a list of the folders of shapes, or of a number of pieces and a fracture's."""
+    """The two-piece fractures of a list: of folders of shapes, or of numbers of pieces with a fracture's."""
     home = path.parent.parent if path.parent.name in ("data_split", "data_list") else path.parent
     hint = "; unpack all that the list names, or take a class, as winebottle"
     if (home / f"{subset}_compressed").is_dir() and not (home / subset).is_dir():

@@ -65,7 +65,7 @@ class Row:
 def read_rows(
     path: Path, needed: Sequence[str], optional: Sequence[str] | None, *, strict: bool = True
 ) -> tuple[Row, ...]:
-    """Read a manifest with the needed keys and maybe optional ones (None: any); if ``strict``, bad rows raise."""
+    """Read a manifest with the needed keys and optional ones (None: any); if ``strict``, bad rows raise."""
 
     def wrong_keys(found: list[str]) -> str:
         known = found if optional is None else (*needed, *optional)

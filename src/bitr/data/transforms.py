@@ -128,7 +128,7 @@ def two_samples(shape: Geometry, n: int, rng: np.random.Generator) -> tuple[Geom
 
 
 def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPair:
-    """Thin both sides by the same share to at most ``most`` points, or an eighth of it for the smaller one."""
+    """Thin both sides by the same share, to at most ``most`` points and at least an eighth of that."""
 
     def size(side: Geometry) -> int:
         return len(side.points) if side.faces is None else most

@@ -149,7 +149,7 @@ def as_points(geometry: Geometry, n: int, seed: int) -> Geometry:
 
 
 def sample_surface(geometry: Geometry, n: int, seed: int) -> Geometry:
-    """``n`` points of a mesh, uniform by area; that of a moved or scaled mesh is the moved or scaled sample."""
+    """``n`` points of a mesh, uniform by area; of a moved or scaled mesh, the moved or scaled sample."""
     if geometry.faces is None or not len(geometry.faces):
         raise InputError(f"{geometry.name}: no faces to sample, expected a mesh")
     require(n >= 1, f"{geometry.name}: cannot sample {n} points, expected 1 or more")

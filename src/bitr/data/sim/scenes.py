@@ -212,7 +212,7 @@ def _draw_mug(rng: np.random.Generator, split: str, choice: int | None, root: Pa
 
 
 def _hanging_pose(hole: Hole, peg: Peg, along: float) -> Pose:
-    """The pose with the peg through the hole, the body below, and the hole's axis outwards: one way of two."""
+    """The pose with the peg through the hole, the body below, the hole's axis outwards: one way of two."""
     out = peg.direction
     up = np.array([0.0, 0.0, 1.0]) - out * out[2]
     up /= np.linalg.norm(up)
