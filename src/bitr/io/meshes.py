@@ -101,12 +101,10 @@ def read_ply(source: Source) -> Geometry:
             columns = [(p.name, values) for p, values, lengths in rows if lengths is None]
             geometry = from_columns(columns, source.name)
         elif element.name == "face" and element.count:
-            lists = [(values, n) for p, values, n in rows if p.name in PLY_INDICES and p.kind[0] in "iu"]
-            values, lengths = lists[0] if lists else (None, None)
-            if values is None or lengths is None:
-                names = " or ".join(PLY_INDICES)
-                raise source.error(f"the ply element 'face' has no list {names} in front")
-            faces = triangulate(values.astype(np.int64), lengths)
+            found = [(p, values, lengths) for p, values, lengths in rows if lengths is not None]
+            lists = [each for each in found if each[0].name in PLY_INDICES and each[0].kind[0] in "iu"]
+            source.require(lists, f"the ply element 'face' has no list {' or '.join(PLY_INDICES)} in front")
+            faces = triangulate(lists[0][1].astype(np.int64), lists[0][2])
     if geometry is None:
         raise source.error("the ply header has no element 'vertex'")
     return replace(geometry, faces=faces)
