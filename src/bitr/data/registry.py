@@ -69,9 +69,11 @@ def info(name: str) -> DatasetInfo:
     splits, joints = tuple(entry.get("splits", SPLITS)), tuple(entry.get("joints", JOINTS))
     found = DatasetInfo(base, **told, splits=splits, present=partial(is_here, base), open=home.OPEN[base])
     found = replace(found, joints=joints)
-    variant = getattr(home, "VARIANTS", {}).get(base)
-    require(variant or not colon, f"{name}: {base} takes no option")
-    return replace(found, **{"name": name, **variant(found.title, option)}) if colon else found
+    if not colon:
+        return found
+    variants = getattr(home, "VARIANTS", {})
+    require(base in variants, f"{name}: {base} takes no option")
+    return replace(found, **{"name": name, **variants[base](found.title, option)})
 
 
 def dataset(

@@ -165,7 +165,7 @@ def read_fragment(path: Path) -> Geometry:
     rebuild = np.zeros(1).__reduce__()[0]
     names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
     kinds = [type(np.dtype(kind)) for kind in (np.float32, np.float64)]
-    parts = [*((rebuild, name) for name in names), np.ndarray, np.dtype, *kinds, _codecs.encode]
+    parts: list[Any] = [*((rebuild, name) for name in names), np.ndarray, np.dtype, *kinds, _codecs.encode]
     try:
         with torch.serialization.safe_globals(parts):
             points = np.asarray(torch.load(path, map_location="cpu", weights_only=True))
