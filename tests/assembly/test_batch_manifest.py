@@ -67,8 +67,8 @@ def test_a_bad_manifest_is_refused_in_one_line(tmp_path, name, text, says):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("pairs.csv", "source,reference\na,b\na\n", "line 3: found 1 cells, expected 2"),
-        ("pairs.csv", "source,reference\na,\n", "line 2: found reference = None"),
+        ("pairs.csv", "source,reference\na,b\na\n", "line 3: found 1 cell, expected 2"),
+        ("pairs.csv", "source,reference\na,\n", "line 2: reference is empty"),
         ("pairs.csv", "source,reference,id\na,b,1\nc,d,1\n", "line 3: the id 1 is taken already"),
         ("pairs.csv", "source,reference,id\na,b,2\nc,d,\n", "line 3: the id 2 is taken already"),
         ("pairs.jsonl", '{"source": "a", "reference": "b"}\n{"source": \n', "line 2: not a JSON object"),
@@ -76,7 +76,7 @@ def test_a_bad_manifest_is_refused_in_one_line(tmp_path, name, text, says):
         ("pairs.jsonl", '["a", "b"]\n', 'line 1: found ["a", "b"]'),
         ("pairs.jsonl", '{"source": "a"}\n', "line 1: found source; expected source, reference"),
         ("pairs.jsonl", '{"source": 1, "reference": "b"}\n', "line 1: found source = 1"),
-        ("pairs.jsonl", '{"source": "a", "reference": "b", "id": null}\n', "line 1: found id = None"),
+        ("pairs.jsonl", '{"source": "a", "reference": "b", "id": null}\n', "line 1: id is empty"),
         ("pairs.jsonl", '{"source": "a\\u0000", "reference": "b"}\n', "line 1: found source"),
         ("pairs.jsonl", '{"source": "\\ud800", "reference": "b"}\n', "line 1: found source"),
     ],
