@@ -21,10 +21,7 @@ def write_text(target: Path, text: str, *, force: bool) -> None:
 
 @contextmanager
 def whole_file(target: Path, *, force: bool) -> Iterator[Path]:
-    """Give a temporary file beside ``target``, which is renamed at the end, or removed after an error.
-
-    Without ``force`` an existing target is refused, before anything is done and again at the end.
-    """
+    """Give a temporary file beside ``target``, renamed at the end; without ``force`` none is overwritten."""
     check_target(target, force=force)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem[:100]}-", suffix=target.suffix)
     os.close(handle)
@@ -62,12 +59,7 @@ def lock_file(path: Path, busy: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def only_one(path: Path, busy: str) -> Iterator[None]:
-    """Keep a file that names this process while something is done that only one may do at a time.
-
-    Another process is refused by a line that names the folder and the process, and then says ``busy``. A file
-    that was left behind by a process that was killed is nobody's: the system has released its lock. Where
-    there are no locks, the process that the file names decides; of one on another machine nothing is known.
-    """
+    """Keep a file that names this process; others are refused by a line that names it and says ``busy``."""
     with open(path, "a+b") as file:
         locked = _lock(file)
         file.seek(0)

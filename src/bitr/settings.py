@@ -36,9 +36,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML ({error})") from error
 
 
-def from_mapping(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make a dataclass from values by name; inner dataclasses are tables, and messages name ``where``."""
-    return _build(cls, values, where, "")
+def from_mapping(cls: type[T], values: Mapping[str, Any], where: str, above: str = "") -> T:
+    """Make a dataclass from values by name; messages say where they are from, in the table ``above``."""
+    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    hints = get_type_hints(cls)
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {above}{near[0]}?" if near else f"expected one of {', '.join(known)}"
+            raise InputError(f"{where}: unknown setting {above}{key}; {hint}")
+    given = {key: _as(hints[key], value, where, f"{above}{key}") for key, value in values.items()}
+    try:
+        return cls(**given)
+    except InputError as error:  # of the class itself, which knows no file
+        raise InputError(f"{where}: {error}") from error
 
 
 def to_mapping(settings: Any) -> dict[str, Any]:
@@ -79,34 +90,19 @@ def apply_changes(values: Mapping[str, Any], changes: Iterable[str]) -> dict[str
 def to_toml(settings: Any) -> str:
     """Write all settings as TOML, which ``from_file`` reads back to the same."""
     values = to_mapping(settings)
-    plain = [f"{key} = {_toml(value)}" for key, value in values.items() if not isinstance(value, dict)]
-    tables = [
-        "\n".join([f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())])
-        for name, table in values.items()
-        if isinstance(table, dict)
+    tables = {"": {key: value for key, value in values.items() if not isinstance(value, dict)}}
+    tables |= {f"[{name}]": table for name, table in values.items() if isinstance(table, dict)}
+    parts = [
+        "\n".join([*([name] if name else []), *(f"{key} = {_toml(value)}" for key, value in table.items())])
+        for name, table in tables.items()
     ]
-    return "\n\n".join([*(["\n".join(plain)] if plain else []), *tables]) + "\n"
-
-
-def _build(cls: type[T], values: Mapping[str, Any], where: str, above: str) -> T:
-    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-    hints = get_type_hints(cls)
-    for key in values:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {above}{near[0]}?" if near else f"expected one of {', '.join(known)}"
-            raise InputError(f"{where}: unknown setting {above}{key}; {hint}")
-    given = {key: _as(hints[key], value, where, f"{above}{key}") for key, value in values.items()}
-    try:
-        return cls(**given)
-    except InputError as error:  # of the class itself, which knows no file
-        raise InputError(f"{where}: {error}") from error
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _as(kind: Any, value: Any, where: str, name: str) -> Any:
     """Convert a value to the type of its field, or raise an error that names both."""
     if is_dataclass(kind) and isinstance(value, Mapping):
-        return _build(kind, value, where, f"{name}.")  # type: ignore[arg-type]
+        return from_mapping(kind, value, where, f"{name}.")  # type: ignore[arg-type]
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
         inner = get_args(kind)
         each = [inner[0]] * len(value) if len(inner) == 2 and inner[1] is ... else list(inner)

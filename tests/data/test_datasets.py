@@ -69,7 +69,7 @@ def test_overlapping_pairs_meet_in_their_place(real_data, name, reach, split):
     pairs = dataset(name, split, real_data)
     rows = range(0, len(pairs), max(1, len(pairs) // 10))
     # indoor clouds are cropped in training, and then need not overlap
-    found = [pairs.make.pairs[i].assembly(0.1) if name == "indoor" else pairs[i] for i in rows]
+    found = [pairs.make.args[0][i].assembly(0.1) if name == "indoor" else pairs[i] for i in rows]
     right = np.array([np.quantile(gaps(pair), 0.3) for pair in found])
     assert np.mean(right < reach) > 0.7
     wrong = [np.quantile(gaps(replace(pair, source=turned(pair))), 0.3) for pair in found]

@@ -191,9 +191,9 @@ def test_wine_bottles_give_165_pairs_on_10_shapes(real_data):
 
 
 def test_all_bottles_train_but_only_wine_bottles_are_tested(real_data):
-    shapes = {s: {f.shape for f in dataset("winebottle:all", s, real_data).make.fractures} for s in SPLITS}
-    assert shapes["test"] == {f.shape for f in dataset("winebottle", "test", real_data).make.fractures}
-    assert shapes["train"] > {f.shape for f in dataset("winebottle", "train", real_data).make.fractures}
+    shapes = {s: {f.shape for f in dataset("winebottle:all", s, real_data).make.args[0]} for s in SPLITS}
+    assert shapes["test"] == {f.shape for f in dataset("winebottle", "test", real_data).make.args[0]}
+    assert shapes["train"] > {f.shape for f in dataset("winebottle", "train", real_data).make.args[0]}
     assert all(not shapes[a] & shapes[b] for a, b in combinations(SPLITS, 2))
 
 

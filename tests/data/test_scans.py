@@ -13,8 +13,16 @@ from scipy.spatial import cKDTree
 
 from bitr.data import dataset
 from bitr.data.poses import inverse, random_pose
-from bitr.data.scan_formats import Scan, back_project, read_depth_scene, read_fragment
-from bitr.data.scans import indoor_scenes, outdoor_sequences, outdoor_split, pairs_of_low_overlap
+from bitr.data.scans import (
+    Scan,
+    back_project,
+    indoor_scenes,
+    outdoor_sequences,
+    outdoor_split,
+    pairs_of_low_overlap,
+    read_depth_scene,
+    read_fragment,
+)
 from bitr.data.storage import SPLITS, frozen_splits
 from bitr.errors import InputError
 from bitr.io import Geometry
@@ -52,10 +60,10 @@ def test_fragments_of_3dmatch(tmp_path, scene):
     fragment_files(tmp_path / "indoor_3dmatch/test" / scene, poses, rng)
     split, other = ("test", "train") if "kitchen" in scene else ("train", "test")
     pairs = dataset("indoor", split, tmp_path)
-    numbers = [(pair.source.number, pair.reference.number) for pair in pairs.make.pairs]
+    numbers = [(pair.source.number, pair.reference.number) for pair in pairs.make.args[0]]
     assert numbers == [(i, i + 1) for i in range(11)]  # by number, not by name
     for i in (0, 9):
-        pair = pairs.make.pairs[i].assembly(0.1)
+        pair = pairs.make.args[0][i].assembly(0.1)
         expected = inverse(poses[i + 1]) @ poses[i]
         np.testing.assert_allclose(pair.ref_from_src, expected, atol=1e-6)
         assert np.quantile(gaps(pair), 0.95) < 0.1
@@ -145,7 +153,7 @@ def depth_scene(tmp_path):
 def test_depth_images_are_fused_to_fragments_that_lie_on_each_other(depth_scene):
     pairs = dataset("indoor", "test", depth_scene)
     assert len(pairs) == 1  # runs of 50 and 70: a rest below half a run joins the one before it
-    pair = pairs.make.pairs[0].assembly(0.1)
+    pair = pairs.make.args[0][0].assembly(0.1)
     np.testing.assert_allclose(pair.ref_from_src, inverse(camera(50)) @ camera(0), atol=1e-6)
     scan = indoor_scenes(depth_scene, "test")["redkitchen"][1]
     cloud = scan.load()
@@ -215,7 +223,7 @@ def test_asl_folders(tmp_path, beside):
     (scans.with_name(beside) / "pose_scanner_leica.csv").write_text("\n".join(lines) + "\n")
     counts = {split: len(dataset("outdoor", split, tmp_path)) for split in SPLITS}
     assert counts == {"train": 14, "val": 2, "test": 2}  # frames 0 to 15, 16 to 19, 20 to 23, two apart
-    pair = dataset("outdoor", "test", tmp_path).make.pairs[0].assembly(0.9)
+    pair = dataset("outdoor", "test", tmp_path).make.args[0][0].assembly(0.9)
     assert pair.id == "gazebo_summer/20-22"
     np.testing.assert_allclose(pair.ref_from_src, inverse(driving(22)) @ driving(20), atol=1e-4)
     assert np.quantile(gaps(pair), 0.9) < 1.5
@@ -252,7 +260,7 @@ def test_kitti_folders(tmp_path, where):
         "val": 2,
         "test": 2,
     }
-    pair = dataset("outdoor", "train", tmp_path).make.pairs[0].assembly(0.9)
+    pair = dataset("outdoor", "train", tmp_path).make.args[0][0].assembly(0.9)
     assert pair.id == "kitti07/0-2"
     np.testing.assert_allclose(pair.ref_from_src, inverse(driving(2)) @ driving(0), atol=1e-9)
     assert np.quantile(gaps(pair), 0.9) < 1.5
@@ -277,9 +285,9 @@ def test_kitti_folders(tmp_path, where):
 def test_red_kitchen_is_the_papers_test_set_and_nothing_else(real_data):
     test = dataset("indoor", "test", real_data)
     assert len(test) == 59
-    assert {test.make.pairs[i].place for i in range(59)} == {"7-scenes-redkitchen"}
+    assert {test.make.args[0][i].place for i in range(59)} == {"7-scenes-redkitchen"}
     for split in ("train", "val"):
-        places = {pair.place for pair in dataset("indoor", split, real_data).make.pairs}
+        places = {pair.place for pair in dataset("indoor", split, real_data).make.args[0]}
         assert not any("kitchen" in place for place in places)
 
 
@@ -297,8 +305,8 @@ def test_no_scan_is_in_two_splits(real_data):
 @pytest.mark.parametrize("split", SPLITS)
 def test_low_overlap_is_of_the_smaller_fragment_and_not_of_neighbours_only(real_data, split):
     pairs = dataset("indoor:low", split, real_data)
-    assert len({pairs.make.pairs[i].id for i in range(len(pairs))}) == len(pairs)
-    steps = [pair.reference.number - pair.source.number for pair in pairs.make.pairs]
+    assert len({pairs.make.args[0][i].id for i in range(len(pairs))}) == len(pairs)
+    steps = [pair.reference.number - pair.source.number for pair in pairs.make.args[0]]
     assert min(steps) >= 1
     assert np.median(steps) > 2
     for i in range(0, len(pairs), 9):
@@ -324,8 +332,8 @@ def test_low_overlap_is_found_among_all_pairs_of_a_place():
 
 def test_indoor_clouds_are_cropped_in_training_only(real_data):
     train, val = (dataset("indoor", split, real_data) for split in ("train", "val"))
-    whole = [pair.assembly(0.1) for pair in train.make.pairs[:20]]
+    whole = [pair.assembly(0.1) for pair in train.make.args[0][:20]]
     shares = [len(train[i].source.points) / len(whole[i].source.points) for i in range(20)]
     assert 0.5 <= min(shares) < 0.7
     assert 0.8 < max(shares) <= 1
-    assert len(val[0].source.points) == len(val.make.pairs[0].assembly(0.1).source.points)
+    assert len(val[0].source.points) == len(val.make.args[0][0].assembly(0.1).source.points)

@@ -357,7 +357,7 @@ def test_a_mirrored_mesh_still_faces_outwards():
 
 
 def bend(warp, points):
-    return warp.bend(Geometry(points)).points
+    return warp(Geometry(points)).points
 
 
 @few

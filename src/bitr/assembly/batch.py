@@ -107,7 +107,7 @@ def read_manifest(path: Path) -> tuple[Pair, ...]:
 
 
 def _pair_of_row(row: ManifestRow) -> Pair:
-    problems = [] if row.problem is None else [str(row.problem)]
+    problems = [f"{row.at}: {row.problem}"] if row.problem else []
 
     def take(find: Callable[..., object], *arguments: str, otherwise: str = "") -> str:
         try:

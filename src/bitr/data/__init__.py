@@ -10,18 +10,9 @@ if TYPE_CHECKING:
     from bitr.data.storage import data_root
 
 __all__ = [
-    "AssemblyPair",
-    "DatasetInfo",
-    "Pairs",
-    "bumpy_shape",
-    "cut",
-    "data_root",
-    "dataset",
-    "datasets",
-    "info",
-    "is_name",
-    "jug",
-]
+    "AssemblyPair", "DatasetInfo", "Pairs", "bumpy_shape", "cut", "data_root", "dataset", "datasets", "info",
+    "is_name", "jug",
+]  # fmt: skip
 
 _HOMES = {
     **dict.fromkeys(("bumpy_shape", "cut", "jug"), "bunny"),

@@ -1,8 +1,4 @@
-"""Shapes cut in two by a plane: the bunny of Sec. 6.2, and generated bumpy balls and jugs.
-
-The weights that come with bitr were trained on jugs. A jug has a turned body, a handle and a spout, so that
-every piece tells how the whole stands.
-"""
+"""Shapes cut in two by a plane: the bunny of Sec. 6.2, and generated bumpy balls and jugs."""
 
 from __future__ import annotations
 
@@ -28,17 +24,12 @@ FILES = (
     "bunny/bun_zipper_res2.ply",
 )
 """In order of preference. The authors' code reads the first, which has the vertices of the last."""
-NUM_POINTS, NUM_OUTLIERS = 2048, 200
-SOURCE_SHARE = 0.3  # The paper's (30%, 70%) of (X, Y). Its released code swaps them; the model cannot tell.
 BUNNIES = {"train": 1000, "val": 100, "test": 100}
 """One shape has no others to test on; the splits differ in samples and planes."""
 JUGS = {"train": 10_000, "val": 1000, "test": 1000}
 """No two pairs are of the same jug, whatever their split and seed."""
-JUG_POINTS = 800
-SHARES = (0.3, 0.7)  # least and greatest share of the jug in the first piece
 PROFILE = ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55))
 """Least and greatest radius at heights 0, ¼, ½, ¾ and 1 of the body, which is between 1.5 and 2.2 tall."""
-NUM_BUMPS = 12
 GRID = 96  # patches of a surface along each of its two parameters, for drawing points by area
 
 Surface = Callable[[Tensor, Tensor], Tensor]  # maps two parameters, each from 0 to 1, to points
@@ -56,17 +47,18 @@ def stand_in() -> Geometry:
 
 
 def _make_bunny(shape: Geometry, split_name: str, i: int, rng: np.random.Generator) -> AssemblyPair:
-    cloud = add_outliers(sample(shape, NUM_POINTS, rng), NUM_OUTLIERS, rng)
-    source, reference = split(cloud, SOURCE_SHARE, rng)
+    cloud = add_outliers(sample(shape, 2048, rng), 200, rng)
+    # The paper's (30%, 70%) of (X, Y). Its released code swaps them; the model cannot tell.
+    source, reference = split(cloud, 0.3, rng)
     return move_randomly(assembled(source, reference, f"{split_name}/{i}"), rng)
 
 
 def bumpy_shape(n: int, generator: torch.Generator) -> Float64[Tensor, "n 3"]:
     """Points on a stretched sphere of size about 1 with random bumps and dents: no two sides look alike."""
-    direction, center = _normal(generator, n, 3), _normal(generator, NUM_BUMPS, 3)
+    direction, center = _normal(generator, n, 3), _normal(generator, 12, 3)  # of 12 bumps
     direction, center = (v / v.norm(dim=-1, keepdim=True) for v in (direction, center))
-    height = 0.6 * _uniform(generator, NUM_BUMPS) - 0.2
-    width = 0.2 + 0.4 * _uniform(generator, NUM_BUMPS)
+    height = 0.6 * _uniform(generator, len(center)) - 0.2
+    width = 0.2 + 0.4 * _uniform(generator, len(center))
     nearness = torch.exp((direction @ center.T - 1) / width.square())
     stretch = 0.6 + 0.8 * _uniform(generator, 3)
     return direction * (1 + nearness @ height)[:, None] * stretch
@@ -77,8 +69,7 @@ def cut(
 ) -> tuple[Float64[Tensor, "p 3"], Float64[Tensor, "q 3"]]:
     """The two sides of a plane of random direction; the first has ``share`` of the points."""
     count = round(share * len(points))
-    is_cut = 0 < count < len(points)
-    require(is_cut, f"share = {share!r} of {len(points)} points leaves an empty piece")
+    require(0 < count < len(points), f"share = {share!r} of {len(points)} points leaves an empty piece")
     order = (points @ _normal(generator, 3)).argsort()
     return points[order[:count]], points[order[count:]]
 
@@ -152,7 +143,7 @@ def _normal(generator: torch.Generator, *shape: int) -> Tensor:
 
 def _make_jug(split: str, i: int, rng: np.random.Generator) -> AssemblyPair:
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-    pieces = cut(jug(JUG_POINTS, generator), rng.uniform(*SHARES), generator)
+    pieces = cut(jug(800, generator), rng.uniform(0.3, 0.7), generator)
     source, reference = (
         Geometry(piece.numpy(), name=f"jug-{i}-{side}") for piece, side in zip(pieces, "ab", strict=True)
     )

@@ -14,11 +14,10 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlparse
 
 from bitr.errors import InputError, require
@@ -27,15 +26,11 @@ from bitr.settings import from_mapping, read_toml
 TABLE: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("datasets.toml"))
 """Names, titles, origins and terms of the data sets, in the order of the list."""
 CHUNK = 1 << 18
-SECONDS = 30.0  # a download counts as interrupted after this long without a byte
 ZIP_END = (1 << 16) + 200
 """Bytes at the end of a zip archive that hold the number of its members, behind which is a comment."""
-LONGEST_ENTRY = 1 << 10
-"""Bytes of an entry in the list of a zip archive, at most: more would be no honest list."""
-BARE, EXTENDING = tuple(b"%d" % kind for kind in range(1, 7)), (b"x", b"g", b"L", b"K")
-"""Kinds of tar headers that no content follows, and kinds whose content belongs to the next header."""
 DAMAGED = zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, OSError
 """Exceptions of zipfile, tarfile and their decompressors for damaged, encrypted or unknown content."""
+TOO_MANY = "holds more than {} files, expected at most that many; unpack it by hand"
 
 OnBytes = Callable[[int, int | None], None]
 """Called with the number of bytes so far, and the total if it is known."""
@@ -58,6 +53,14 @@ class Source:
     page: str
     how: str  # instructions for that page
     archives: tuple[Archive, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Largest number of files of an archive, and of bytes when unpacked."""
+
+    files: int = 200_000
+    size: int = 100 << 30
 
 
 SOURCES = {
@@ -91,13 +94,8 @@ def fetch(
     sha256: str | None = None,
     on_bytes: OnBytes = lambda done, total: None,
 ) -> list[Path]:
-    """Download a data set, check it, and unpack it below the root; return its files.
-
-    ``url`` is another address, or a local file. The archive must have the SHA-256 that is known or given. An
-    interrupted download continues.
-    """
-    known = name in SOURCES
-    require(known, f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
+    """Download a data set, or take ``url``, an address or a local file; check, unpack, return its files."""
+    require(name in SOURCES, f"{name}: is no data set to download, expected one of {', '.join(SOURCES)}")
     into = root / SOURCES[name].into
     if url is not None and Path(url).is_file():
         found = sha256 and _sha256(Path(url))
@@ -144,12 +142,11 @@ def download(archive: Archive, folder: Path, on_bytes: OnBytes = lambda done, to
     try:
         _receive(archive.url, part, on_bytes)
     except (requests.RequestException, HTTPError) as error:
-        there = part.stat().st_size if part.exists() else 0
-        reason, response = f"could not be reached or was interrupted ({type(error).__name__})", None
-        if isinstance(error, requests.RequestException):
-            response = error.response
+        response = getattr(error, "response", None)
+        reason = f"could not be reached or was interrupted ({type(error).__name__})"
         if response is not None:
             reason = f"the server answered {response.status_code} {response.reason}"
+        there = part.stat().st_size if part.exists() else 0
         go_on = f"{there} bytes are here; the same command goes on from there"
         raise InputError(f"{archive.url}: {reason}, {go_on}") from error
     if _sha256(part) != archive.sha256:
@@ -165,7 +162,8 @@ def _receive(url: str, part: Path, on_bytes: OnBytes) -> None:
 
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
+    # interrupted after 30 seconds without a byte
+    with requests.get(url, headers=headers, stream=True, timeout=30.0) as answer:
         if answer.status_code == 416:
             if answer.headers.get("Content-Range") == f"bytes */{have}":  # all of it is here
                 return
@@ -192,56 +190,27 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Largest number of files, and of bytes when unpacked."""
-
-    files: int = 200_000
-    size: int = 100 << 30
-
-
-@dataclass(frozen=True)
-class _Member:
-    name: str
-    is_folder: bool
-    is_plain: bool  # neither a link nor a device
-    size: int
-    open: Callable[[], IO[bytes] | None]
-
-
 def unpack(archive: Path, folder: Path, limits: Limits = Limits()) -> list[Path]:
-    """Unpack a zip or tar archive into the folder: all of its files or, after an error, none.
-
-    Absolute names, names with "..", links, devices, and more than the limits allow raise before anything is
-    moved into place. Files and sizes that the archive claims are counted before anything is written, and once
-    more while unpacking, since an archive may lie about them.
-    """
+    """Unpack a zip or tar archive: all files or, after an error, none; names and sizes are checked first."""
     _check_count(archive, limits.files)
-    with _made(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as place:
-        limits = Limits(limits.files, min(limits.size, shutil.disk_usage(folder).free))
-        try:
-            with _open_members(archive, limits) as members:
-                names = _unpack_members(archive, members, Path(place), limits)
-        except DAMAGED as error:
-            raise InputError(f"{archive}: damaged or not a zip or tar archive ({str(error)[:80]})") from error
-        for name in names:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(Path(place) / name, folder / name)
-    return [folder / name for name in names]
-
-
-@contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder; after an error, the folders that were made for it are removed again."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        yield
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as place:
+            try:
+                names = _unpack_below(Path(place), archive, limits)
+            except DAMAGED as error:
+                found = f"{archive}: damaged or not a zip or tar archive"
+                raise InputError(f"{found} ({str(error)[:80]})") from error
+            for name in names:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(Path(place) / name, folder / name)
     except BaseException:
         for path in missing:
             with suppress(OSError):  # somebody else has put something there
                 path.rmdir()
         raise
+    return [folder / name for name in names]
 
 
 def _check_count(archive: Path, most: int) -> None:
@@ -255,94 +224,53 @@ def _check_count(archive: Path, most: int) -> None:
         count, size = struct.unpack("<HI", tail[end + 10 : end + 16])
         if 0 <= large <= len(tail) - 48:  # of zip64
             count, size = struct.unpack("<QQ", tail[large + 32 : large + 48])
-        require(max(count, size // LONGEST_ENTRY) <= most, _too_many(archive, most))
+        # an honest entry of the list takes less than 1024 bytes
+        require(max(count, size // 1024) <= most, f"{archive}: {TOO_MANY.format(most)}")
 
 
-def _check_headers(archive: Path, packed: tarfile.TarFile, limits: Limits) -> None:
-    """Raise where the headers of a tar archive claim too much, ten times as fast as tarfile lists them.
-
-    The count ends at a header that it cannot follow: `_unpack_members` counts again.
-    """
-    file, count, left = packed.fileobj, 0, limits.size
-    assert file is not None  # an open archive has one
-    file.seek(0)
-    while (head := file.read(tarfile.BLOCKSIZE))[257:262] in (b"ustar", bytes(5)) and head[0]:
-        kind, digits = head[156:157], head[124:136].strip(b" \0")
-        if digits.strip(b"01234567"):  # a size of 8 GB or more is not in octal digits
-            return
-        size = 0 if kind in BARE else int(digits or b"0", 8)
-        if kind not in EXTENDING:
-            count, left = count + 1, left - size
-            if count > limits.files:  # no `require`, which would make the words for each header
-                raise InputError(_too_many(archive, limits.files))
-            if left < 0:
-                raise InputError(_too_large(archive, limits.size))
-        if size:
-            file.seek(file.tell() - (-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)  # whole blocks
-
-
-def _too_many(archive: Path, most: int) -> str:
-    return f"{archive}: holds more than {most} files, expected at most that many; unpack it by hand"
-
-
-def _too_large(archive: Path, most: int) -> str:
-    return f"{archive}: unpacks to more than {most} bytes, which is the most allowed here"
-
-
-def _unpack_members(
-    archive: Path, members: Iterator[_Member], place: Path, limits: Limits
-) -> list[PurePosixPath]:
-    names: list[PurePosixPath] = []
-    left = limits.size
-    for count, member in enumerate(members, 1):
-        name = _safe_name(archive, member)
-        require(count <= limits.files, _too_many(archive, limits.files))
-        if member.is_folder:
-            continue
-        require(member.size <= left, _too_large(archive, limits.size))
-        target = place / name
-        require(not target.exists(), f"{archive}: holds {str(name)[:60]!r} twice, expected each file once")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        content = member.open()
-        assert content is not None  # only folders, links and devices have none
-        with content, open(target, "wb") as file:
-            while chunk := content.read(CHUNK):
-                left -= len(chunk)
-                require(left >= 0, _too_large(archive, limits.size))
-                file.write(chunk)
-        names.append(name)
-    require(names, f"{archive}: holds no files")
-    return names
-
-
-def _safe_name(archive: Path, member: _Member) -> PurePosixPath:
-    shown, name = member.name[:60], PurePosixPath(member.name.replace("\\", "/"))
-    expected = "expected files and folders only"
-    require(member.is_plain, f"{archive}: {shown!r} is a link or a device, {expected}")
-    leaves = name.is_absolute() or member.name[1:2] == ":" or ".." in name.parts or "\0" in member.name
-    require(not leaves, f"{archive}: {shown!r} would land outside the folder, expected names below it")
-    require(name.parts or member.is_folder, f"{archive}: holds a file without a name")
-    return name
-
-
-@contextmanager
-def _open_members(archive: Path, limits: Limits) -> Iterator[Iterator[_Member]]:
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as opened:
-            claimed = sum(m.file_size for m in opened.infolist())
-            require(claimed <= limits.size, _too_large(archive, limits.size))
-            yield (
-                _Member(m.filename, m.is_dir(), _is_plain(m), m.file_size, partial(opened.open, m))
-                for m in opened.infolist()
+def _unpack_below(place: Path, archive: Path, limits: Limits) -> list[PurePosixPath]:
+    """Write the files, after the names of all members were checked and what they claim was added up."""
+    found: dict[PurePosixPath, Any] = {}
+    left = most = min(limits.size, shutil.disk_usage(place).free)
+    packed: zipfile.ZipFile | tarfile.TarFile
+    is_zip = zipfile.is_zipfile(archive)
+    with zipfile.ZipFile(archive) if is_zip else tarfile.open(archive, "r:*") as packed:
+        for count, (own_name, kind, size, member) in enumerate(_members(packed), 1):
+            shown, name = own_name[:60], PurePosixPath(own_name.replace("\\", "/"))
+            require(kind, f"{archive}: {shown!r} is a link or a device, expected files and folders only")
+            leaves = name.is_absolute() or own_name[1:2] == ":" or ".." in name.parts or "\0" in own_name
+            outside = f"{archive}: {shown!r} would land outside the folder, expected names below it"
+            require(not leaves, outside)
+            require(count <= limits.files, f"{archive}: {TOO_MANY.format(limits.files)}")
+            if kind == "folder":
+                continue
+            require(name.parts, f"{archive}: holds a file without a name")
+            require(name not in found, f"{archive}: holds {shown!r} twice, expected each file once")
+            left -= size
+            require(
+                left >= 0, f"{archive}: unpacks to more than {most} bytes, which is the most allowed here"
             )
+            found[name] = member
+        require(found, f"{archive}: holds no files")
+        for name, member in found.items():  # neither module reads more of a file than its header claims
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            content = (
+                packed.open(member) if isinstance(packed, zipfile.ZipFile) else packed.extractfile(member)
+            )
+            assert content is not None  # only folders, links and devices have none
+            with content, open(place / name, "wb") as file:
+                shutil.copyfileobj(content, file)
+    return list(found)
+
+
+def _members(packed: zipfile.ZipFile | tarfile.TarFile) -> Iterator[tuple[str, str, int, Any]]:
+    """The name, the kind (empty for links and devices), the size and the header of each member."""
+    if isinstance(packed, zipfile.ZipFile):
+        for entry in packed.infolist():
+            is_plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+            kind = "folder" if entry.is_dir() else "file" if is_plain else ""
+            yield entry.filename, kind, entry.file_size, entry
     else:
-        with tarfile.open(archive, "r:*") as packed:
-            _check_headers(archive, packed, limits)
-            yield (
-                _Member(m.name, m.isdir(), m.isreg() or m.isdir(), m.size, partial(packed.extractfile, m))
-                for m in packed
-            )
-
-
-def _is_plain(member: zipfile.ZipInfo) -> bool:
-    return stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+        for member in packed:
+            kind = "folder" if member.isdir() else "file" if member.isreg() else ""
+            yield member.name, kind, member.size, member

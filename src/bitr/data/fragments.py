@@ -9,33 +9,22 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bitr.data import transforms as change
 from bitr.data.poses import AssemblyPair, Pairs, PuzzleCase, inverse, random_pose, read_text, seeded_generator
-from bitr.data.registry import DatasetInfo
 from bitr.data.storage import Arrays, cache_home, find_below, load_or_make, open_npz, split_by_hash, split_of
-from bitr.data.transforms import (
-    area_of,
-    assembled,
-    move_randomly,
-    sample_by_area,
-    sample_grid,
-    sample_uniform,
-    share_by_area,
-)
 from bitr.errors import require
 from bitr.io import Geometry, join, read
 
-GRID, SHARE = 0.005, 0.05
+GRID = 0.005
 PER_CELL = 8
 """Points drawn for each face of a cube, so that the grid misses few cubes that the surface runs through."""
-STEPS = 127  # steps of a normal's coordinates, which are stored in a byte each: to 0.3°
-SAME_PLACE = 1e-6  # vertices of two pieces that are closer, along each axis, are one vertex of the shape
 PIECES = (".obj", ".glb", ".ply", ".stl", ".off")
 BOTTLES = ("winebottle", "beerbottle", "bottle", "drinkbottle")
 """Data sets that ``winebottle:all`` trains with."""
@@ -54,42 +43,32 @@ CLASSES = {
 SUBSETS = ("everyday", "artifact")  # parts of Breaking Bad that have official lists
 LISTS = ("data_split/{subset}.{half}.txt", "{subset}.{half}.txt", "data_list/{subset}_{half}.txt")
 """Places of the lists below the folder: in the official archive, beside the data, in other benchmarks."""
-POINTS, FEWEST_POINTS = 5000, 256
-"""Points of an object, which its pieces share by area, and the fewest of a piece, as in other benchmarks."""
 
 
 @dataclass(frozen=True)
 class Fracture:
-    """A broken shape; the id of one in two fragments says "native" if it broke in two, "merged" if pieces
-    were joined."""
+    """A broken shape; the id says "native" if it broke in two, "merged" if pieces were joined to two."""
 
     id: str
     shape: str
     load: Callable[[], tuple[Geometry, ...]]
 
 
-@dataclass(frozen=True, eq=False)
-class _Broken:
-    """Makes pairs of the fragments' surfaces, which are stored: making them is the slow part."""
-
-    fractures: Sequence[Fracture]
-    folder: Path
-    known: dict[int, Arrays] = field(default_factory=dict)
-
-    def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        fracture = self.fractures[i]
-        if i not in self.known:
-            path = self.folder / f"{hashlib.sha256(fracture.id.encode()).hexdigest()[:16]}.arrays"
-            self.known[i] = load_or_make(path, partial(_surfaces, fracture), is_needed=False)
-        source, reference = (_sample(self.known[i], side, rng) for side in "ab")
-        return move_randomly(assembled(source, reference, fracture.id), rng)
-
-
-def _sample(surfaces: Arrays, side: str, rng: np.random.Generator) -> Geometry:
-    normals = surfaces[f"{side}_normals"].astype(np.float64)
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    cloud = Geometry(surfaces[f"{side}_points"].astype(np.float64), normals, name="fragment")
-    return sample_uniform(cloud, max(1, round(SHARE * len(cloud.points))), rng)
+def _make(
+    fractures: Sequence[Fracture], folder: Path, known: dict[int, Arrays], i: int, rng: np.random.Generator
+) -> AssemblyPair:
+    """5% of the points of the fragments' surfaces, which are stored: making them is the slow part."""
+    fracture = fractures[i]
+    if i not in known:
+        path = folder / f"{hashlib.sha256(fracture.id.encode()).hexdigest()[:16]}.arrays"
+        known[i] = load_or_make(path, partial(_surfaces, fracture), is_needed=False)
+    sides = []
+    for side in "ab":
+        normals = known[i][f"{side}_normals"].astype(np.float64)
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+        cloud = Geometry(known[i][f"{side}_points"].astype(np.float64), normals, name="fragment")
+        sides.append(change.sample_uniform(cloud, max(1, round(0.05 * len(cloud.points))), rng))
+    return change.move_randomly(change.assembled(sides[0], sides[1], fracture.id), rng)
 
 
 def _surfaces(fracture: Fracture) -> Arrays:
@@ -97,11 +76,11 @@ def _surfaces(fracture: Fracture) -> Arrays:
     found: Arrays = {}
     for side, mesh in zip("ab", fracture.load(), strict=True):
         rng = np.random.default_rng(zlib.crc32(fracture.id.encode()))
-        count = max(16, round(PER_CELL * area_of(mesh) / GRID**2))
-        grid = sample_grid(sample_by_area(mesh, count, rng), GRID)
+        count = max(16, round(PER_CELL * change.area_of(mesh) / GRID**2))
+        grid = change.sample_grid(change.sample_by_area(mesh, count, rng), GRID)
         assert grid.normals is not None
         found[f"{side}_points"] = grid.points.astype(np.float32)
-        found[f"{side}_normals"] = np.rint(STEPS * grid.normals).astype(np.int8)
+        found[f"{side}_normals"] = np.rint(127 * grid.normals).astype(np.int8)  # good to 0.3°
     return found
 
 
@@ -190,7 +169,7 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
     whole = join(pieces, name)
     require(whole.faces is not None, f"{name}: has no faces, expected a mesh")
     assert whole.faces is not None
-    cells = np.round(whole.points / SAME_PLACE).astype(np.int64)
+    cells = np.round(whole.points / 1e-6).astype(np.int64)  # closer vertices are one vertex of the shape
     _, first, same = np.unique(cells, axis=0, return_index=True, return_inverse=True)
     faces = same.reshape(-1)[whole.faces]
     faces = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
@@ -201,15 +180,8 @@ def merge(pieces: Sequence[Geometry], name: str) -> Geometry:
     return Geometry(whole.points[first][used], faces=renumbered.reshape(-1, 3), name=name)
 
 
-# the official lists
-
-
 def listed_fractures(path: Path, subset: str) -> list[Fracture]:
-    """Find the two-piece fractures of a list.
-
-    A line is the folder of a shape, ``everyday/Bowl/SHAPE`` or ``artifact/SHAPE``, all of whose fractures in
-    two pieces count, or a number of pieces and a folder of them, ``2 everyday/Bowl/SHAPE/fractured_0``.
-    """
+    """The two-piece fractures of a list: of folders of shapes, or of numbers of pieces with a fracture's."""
     home = path.parent.parent if path.parent.name in ("data_split", "data_list") else path.parent
     hint = "; unpack all that the list names, or take a class, as winebottle"
     if (home / f"{subset}_compressed").is_dir() and not (home / subset).is_dir():
@@ -233,20 +205,20 @@ def listed_fractures(path: Path, subset: str) -> list[Fracture]:
             problem = f"{at}: {folder} has {len(pieces)} pieces, expected the 2 that the list says"
             require(len(pieces) == 2 or not is_fracture, problem)
             if len(pieces) == 2:
-                id = folder.relative_to(home).as_posix()
-                found.append(Fracture(id, shape, partial(_load_files, pieces)))
+                load = partial(_load_files, pieces)
+                found.append(Fracture(folder.relative_to(home).as_posix(), shape, load))
     return found
 
 
 def _sample_listed(fractures: Sequence[Fracture], i: int, rng: np.random.Generator) -> AssemblyPair:
-    """5,000 points of both pieces together, shared by area, with normals."""
     source, reference = _share_points(fractures[i].load(), rng)
-    return move_randomly(assembled(source, reference, fractures[i].id), rng)
+    return change.move_randomly(change.assembled(source, reference, fractures[i].id), rng)
 
 
 def _share_points(sides: Sequence[Geometry], rng: np.random.Generator) -> list[Geometry]:
-    counts = share_by_area([area_of(side) for side in sides], POINTS, FEWEST_POINTS)
-    return [sample_by_area(side, n, rng) for side, n in zip(sides, counts, strict=True)]
+    """5,000 points of an object, which its pieces share by area, at least 256 of each."""
+    counts = change.share_by_area([change.area_of(side) for side in sides], 5000, 256)
+    return [change.sample_by_area(side, n, rng) for side, n in zip(sides, counts, strict=True)]
 
 
 def _open_list(subset: str, split: str, root: Path | None, seed: int) -> Pairs:
@@ -265,14 +237,15 @@ def _open(name: str, others: bool, split: str, root: Path | None, seed: int) -> 
     classes = BOTTLES if others and split == "train" else (name,)
     found = [f for each in classes for f in fractures(each, root) if split_of(each, f.shape) == split]
     key = hashlib.sha256(f"{Path(root or '').resolve()} {GRID} {PER_CELL}".encode()).hexdigest()[:12]
-    return Pairs(name, split, seed, _Broken(found, cache_home() / "surfaces" / key), range(len(found)))
+    make = partial(_make, found, cache_home() / "surfaces" / key, {})
+    return Pairs(name, split, seed, make, range(len(found)))
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(title: str, option: str) -> dict[str, Any]:
     """``winebottle:all`` trains with bottles of all four classes, and tests on wine bottles."""
     require(option == "all", f"winebottle:{option}: no such option, expected winebottle:all")
-    title = f"{base.title}, other bottles among those to train with"
-    return replace(base, name="winebottle:all", title=title, open=partial(_open, "winebottle", True))
+    title = f"{title}, other bottles among those to train with"
+    return {"title": title, "open": partial(_open, "winebottle", True)}
 
 
 OPEN = {name: partial(_open, name, False) for name in CLASSES}

@@ -1,32 +1,23 @@
-"""Openly licensed meshes of many origins, cut, cropped and broken, and pairs that do not belong together.
-
-No generator made these objects. For ``unrelated`` pairs a program should say that they do not fit.
-"""
+"""Openly licensed meshes of many origins, cut, cropped and broken, and pairs that do not belong together."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
 from bitr.data.fetch import TABLE
+from bitr.data.generated import fracture
 from bitr.data.generated.dataset import MIXES, ShapesConfig, draw, num_solids, shapes
-from bitr.data.generated.fracture import (
-    Fracture,
-    break_at_random,
-    cache_folder,
-    fracture_key,
-    keep_whole,
-    load_fracture,
-)
 from bitr.data.generated.kernel import solid_of_mesh
-from bitr.data.poses import AssemblyPair, Make, Pairs
-from bitr.data.registry import DatasetInfo
+from bitr.data.poses import AssemblyPair, Pairs
 from bitr.data.scans import INDOOR_GRID, INDOOR_SHIFT, Places, indoor_scenes
 from bitr.data.storage import find_below, open_npz, split_of
 from bitr.data.transforms import assembled, move_randomly, sample_grid
@@ -41,11 +32,6 @@ BREAKS = 3  # number of fractures of each solid
 OPTIONS = ("cut", "crop", "fracture", "noisy", "scan", "eroded")
 """Options of ``shapes`` that this data set has too."""
 
-FLAT = 0.1  # objects whose thinnest principal extent is a smaller share of the middle one count as flat
-ONE_PIECE = 0.9  # least share of an object's surface in one cluster
-FEWEST_FACES = 20
-MAIN_PART = 0.95  # least share of a solid's volume in one part; loose bits are dropped
-
 KINDS = ("open", "generated", "rooms", "mixed")
 """Halves of two open shapes, of two generated shapes, fragments of two scenes, and half of a generated with
 half of an open shape; in turn: the kinds of unrelated pairs."""
@@ -54,13 +40,11 @@ UNRELATED = {"train": 100_000, "val": 200, "test": 100}
 HALVES = ("cut", "crop")
 """Options of ``shapes`` and ``openshapes`` that either side of an unrelated pair is half of."""
 RATIO = 1.35  # largest ratio of the two sizes, either way
-CANDIDATES = 12  # fragments of the other scene to choose the one most like the first in size from
 
 OBJECT_AT = {"nasa": -2, "kevinzakka": -2, "elpis-lab": -3}
 """Index of the part of a path that names the object, by owner, if that is not the file."""
 VARIANT_WORDS = frozenset(TABLE["openshapes"]["variants"].split())
-"""Words that distinguish variants of one object (colours, sizes, levels of detail), or that some packs put
-before all names."""
+"""Words for variants of one object (colours, sizes, detail), or that some packs put before all names."""
 
 
 def label(name: str) -> str:
@@ -96,18 +80,17 @@ class Shapes:
     def of_split(self, split: str) -> list[int]:
         """The useful meshes of a split, in an order that mixes origins and families."""
         found = [i for i, name in enumerate(self.names) if split_of(NAME, family(name)) == split]
-        useful = [i for i in found if self.is_useful(i)]
+        useful = [i for i in found if self._is_useful(i)]
         return sorted(useful, key=lambda i: hashlib.sha256(self.names[i].encode()).digest())
 
-    def is_useful(self, index: int) -> bool:
+    def _is_useful(self, index: int) -> bool:
         """Tell if a mesh is neither flat nor scattered, and has more than a few faces."""
-        mesh = self.mesh(index)
-        assert mesh.faces is not None
-        if len(mesh.faces) < FEWEST_FACES or self.main_piece[index] < ONE_PIECE:
+        if self.starts[index + 1, 1] - self.starts[index, 1] < 20 or self.main_piece[index] < 0.9:
             return False
-        centered = mesh.points - mesh.points.mean(axis=0)
+        points = self.mesh(index).points
+        centered = points - points.mean(axis=0)
         extents = np.sort(np.ptp(centered @ np.linalg.eigh(centered.T @ centered)[1], axis=0))
-        return bool(extents[0] >= FLAT * extents[1])
+        return bool(extents[0] >= 0.1 * extents[1])
 
 
 @lru_cache(maxsize=1)
@@ -119,8 +102,7 @@ def read_openshapes(path: Path) -> Shapes:
     counts = {len(v) - 1, len(f) - 1, len(names), len(watertight), len(main_piece)}
     found = f"{len(names)} names, {len(v)} and {len(f)} offsets that end at {v[-1]} and {f[-1]}"
     fits = len(counts) == 1 and v[-1] == len(vertices) and f[-1] == len(faces)
-    wrong = f"{path}: {found}, {len(vertices)} vertices and {len(faces)} faces do not fit together"
-    require(fits, wrong)
+    require(fits, f"{path}: {found}, {len(vertices)} vertices and {len(faces)} faces do not fit together")
     return Shapes(
         vertices.astype(np.float32),
         faces.astype(np.int64),
@@ -161,23 +143,23 @@ class DrawPairs:
         """The family of the object of pair ``number``."""
         return family(read_openshapes(self.path).names[self.objects[number % len(self.objects)]])
 
-    def load(self, shapes: Shapes, index: int, turn: int) -> Fracture:
+    def load(self, shapes: Shapes, index: int, turn: int) -> fracture.Fracture:
         """The mesh, broken if that is wanted and possible."""
         mesh = shapes.mesh(index)
         if not (self.config.mix[0] > 0 and shapes.watertight[index]):
-            return keep_whole(mesh)
+            return fracture.keep_whole(mesh)
         path = self.folder / f"{_key(mesh)}-{turn}.shape"
-        return load_fracture(path, partial(_break, mesh, self.config.pieces, turn))
+        return fracture.load_fracture(path, partial(_break, mesh, self.config.pieces, turn))
 
 
-def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> Fracture:
+def _break(mesh: Geometry, pieces: tuple[int, int], turn: int) -> fracture.Fracture:
     """Break the mesh at random; leave it as it is if it cannot be broken."""
     assert mesh.faces is not None
-    whole = solid_of_mesh(mesh.points, mesh.faces, MAIN_PART)
+    whole = solid_of_mesh(mesh.points, mesh.faces, least=0.95)  # of its volume: loose bits are dropped
     if whole is None:
-        return keep_whole(mesh)
-    found = break_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
-    return found if len(found.fits) else keep_whole(mesh)
+        return fracture.keep_whole(mesh)
+    found = fracture.break_at_random(whole, pieces, np.random.default_rng([turn, int(_key(mesh), 16)]))
+    return found if len(found.fits) else fracture.keep_whole(mesh)
 
 
 def _key(mesh: Geometry) -> str:
@@ -190,7 +172,8 @@ def draw_pairs(split: str, root: Path | None, config: ShapesConfig) -> DrawPairs
     path = find_below(root, PACKED)[0]
     shapes = read_openshapes(path)
     objects = [i for i in shapes.of_split(split) if shapes.watertight[i] or not config.is_only_broken]
-    return DrawPairs(path, tuple(objects), config, cache_folder(root) / f"{fracture_key()}-{NAME}")
+    folder = fracture.cache_folder(root) / f"{fracture.fracture_key()}-{NAME}"
+    return DrawPairs(path, tuple(objects), config, folder)
 
 
 def openshapes(
@@ -202,22 +185,20 @@ def openshapes(
     return Pairs(NAME, split, seed, make, range(count))
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(title: str, option: str) -> dict[str, Any]:
     """One kind of pair alone, as ``openshapes:cut``."""
     require(option in OPTIONS, f"{NAME}:{option}: expected one of {', '.join(OPTIONS)}")
     config, words = MIXES[option]
-    title = f"openly licensed meshes, {words}"
-    return replace(base, name=f"{NAME}:{option}", title=title, open=partial(openshapes, config=config))
-
-
-# pairs whose pieces do not belong together
+    return {"title": f"openly licensed meshes, {words}", "open": partial(openshapes, config=config)}
 
 
 @dataclass(frozen=True, eq=False)
 class _DrawUnrelated:
+    """Makes pairs whose pieces do not belong together."""
+
     split: str
     open: tuple[DrawPairs, ...]  # one for each of ``HALVES``, as the next
-    generated: tuple[Make, ...]
+    generated: tuple[Callable[[int, np.random.Generator], AssemblyPair], ...]
     count: int  # number of generated shapes
     rooms: Places
     other_rooms: Places
@@ -247,8 +228,7 @@ class _DrawUnrelated:
             source = make_generated(int(rng.integers(self.count)), rng).source
             reference = make_open(int(rng.integers(len(make_open.objects))), rng).reference
             source, reference = (source, reference) if rng.random() < 0.5 else (reference, source)
-        ratio = RATIO ** rng.uniform(-1, 1)
-        factor = ratio * _size(reference) / _size(source)
+        factor = RATIO ** rng.uniform(-1, 1) * _size(reference) / _size(source)
         return replace(source, points=factor * source.points), reference
 
     def two_rooms(self, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
@@ -257,7 +237,7 @@ class _DrawUnrelated:
         other = str(rng.choice(sorted(name for name in self.other_rooms if name != place)))
         own, others = self.rooms[place], self.other_rooms[other]
         first = sample_grid(own[int(rng.integers(len(own)))].load(), INDOOR_GRID)
-        rows = rng.permutation(len(others))[:CANDIDATES]
+        rows = rng.permutation(len(others))[:12]  # of these, the one most like the first in size
         found = [sample_grid(others[int(row)].load(), INDOOR_GRID) for row in rows]
         second = min(found, key=lambda piece: abs(np.log(_size(piece) / _size(first))))
         return (first, second) if rng.random() < 0.5 else (second, first)
@@ -273,8 +253,10 @@ def _open_unrelated(split: str, root: Path | None, seed: int) -> Pairs:
     # validation and test have one scene each: its fragments are paired with those of training scenes
     others = rooms if len(rooms) > 1 else indoor_scenes(root, "train")
     names = ", ".join(sorted({*rooms, *others})) or "none"
-    is_enough = rooms and len({*rooms, *others}) >= 2
-    require(is_enough, f"unrelated: the scenes of {split} are {names}, expected two or more")
+    require(
+        rooms and len({*rooms, *others}) >= 2,
+        f"unrelated: the scenes of {split} are {names}, expected two or more",
+    )
     make = _DrawUnrelated(
         split,
         tuple(draw_pairs(split, root, config) for config in configs),

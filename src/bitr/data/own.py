@@ -1,8 +1,4 @@
-"""Lists of pairs in csv or jsonl files, and the user's own pairs in such manifests or in folders.
-
-Errors name the line of a bad row. A list that cannot be read at all raises. A row that cannot be used raises
-too or, for those who ask, comes with its problem, so that the other rows can be used.
-"""
+"""Lists of pairs in csv or jsonl files, and the user's own pairs in such manifests or in folders."""
 
 from __future__ import annotations
 
@@ -29,7 +25,6 @@ SYMMETRIES = {"symmetry": (None, 4, 4), "axis": (2, 3)}
 """Fields of a pair in npy files, and the shapes of their arrays."""
 NEEDED, OPTIONAL = ("source", "reference", "pose"), ("id", "split", *SYMMETRIES, "unit")
 MANIFESTS = ("pairs.csv", "pairs.jsonl")
-FINGERPRINT = 1 << 16  # bytes of each file, from its beginning, that tell a pair from others
 
 T = TypeVar("T")
 Found = tuple[int, dict[str, Any], str]  # a line, its values, and its problem, if it has one
@@ -40,10 +35,10 @@ class Row:
     """The values of a row by their keys, without the empty cells of a csv file."""
 
     path: Path
-    line: int
     number: int  # from 1, blank lines not counted
+    line: int
     values: dict[str, Any]
-    problem: InputError | None = None  # the reason why the row cannot be used; None where it can
+    problem: str  # why the row cannot be used; empty where it can
 
     @property
     def at(self) -> str:
@@ -70,10 +65,7 @@ class Row:
 def read_rows(
     path: Path, needed: Sequence[str], optional: Sequence[str] | None, *, strict: bool = True
 ) -> tuple[Row, ...]:
-    """Read a manifest, whose rows must have the needed keys and may have the optional ones (None: any).
-
-    A row that cannot be used raises; unless ``strict`` it has a problem instead.
-    """
+    """Read a manifest with the needed keys and optional ones (None: any); if ``strict``, bad rows raise."""
 
     def wrong_keys(found: list[str]) -> str:
         known = found if optional is None else (*needed, *optional)
@@ -85,20 +77,16 @@ def read_rows(
     read_lines = {".csv": _read_csv, ".jsonl": _read_jsonl}.get(path.suffix.lower())
     if read_lines is None:
         raise InputError(f"{path}: found a {path.suffix or 'name without a suffix'}, expected .csv or .jsonl")
-    rows = []
     try:
         # Names of files are bytes; those that are no UTF-8 pass through unharmed.
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            for number, (line, values, wrong) in enumerate(read_lines(path, file, wrong_keys), 1):
-                problem = InputError(f"{path}, line {line}: {wrong}") if wrong else None
-                rows.append(Row(path, line, number, values, problem))
+            found = list(read_lines(path, file, wrong_keys))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}), expected a list of pairs") from error
-    require(rows, f"{path}: holds no pairs, expected rows with {' and '.join(needed)}")
-    for row in rows:
-        if strict and row.problem is not None:
-            raise row.problem
-    return tuple(rows)
+    require(found, f"{path}: holds no pairs, expected rows with {' and '.join(needed)}")
+    for line, _, wrong in found:
+        require(not (strict and wrong), f"{path}, line {line}: {wrong}")
+    return tuple(Row(path, number, *each) for number, each in enumerate(found, 1))
 
 
 def _read_csv(path: Path, file: Iterable[str], wrong_keys: Callable[[list[str]], str]) -> Iterator[Found]:
@@ -172,7 +160,7 @@ class OwnPair:
             try:
                 digest.update(str(path.stat().st_size).encode())
                 with open(path, "rb") as file:
-                    digest.update(file.read(FINGERPRINT))
+                    digest.update(file.read(1 << 16))
             except OSError as error:
                 raise InputError(f"{path}: cannot be read ({error.strerror})") from error
         return digest.hexdigest()[:32]
@@ -225,11 +213,11 @@ def _pose_of_row(row: Row) -> Pose:
     value = row.values.get("pose")
     if isinstance(value, list):
         value = " ".join(str(x) for part in value for x in (part if isinstance(part, list) else [part]))
-        return pose_of_numbers(value, row.at)
-    if isinstance(value, str) and len(value.replace(",", " ").split()) in (12, 16):
-        return pose_of_numbers(value, row.at)
-    path = row.file("pose")
-    return pose_of_numbers(read_text(path, "a 4×4 pose or 16 numbers", f"{row.at}: "), f"{row.at}: {path}")
+    elif not isinstance(value, str) or len(value.replace(",", " ").split()) not in (12, 16):
+        path = row.file("pose")
+        text = read_text(path, "a 4×4 pose or 16 numbers", f"{row.at}: ")
+        return pose_of_numbers(text, f"{row.at}: {path}")
+    return pose_of_numbers(value, row.at)
 
 
 def _pair_of_folder(folder: Path, split: str | None) -> OwnPair:
@@ -272,27 +260,23 @@ def write_pairs(
     require(is_new, f"{folder}: exists already and is not an empty folder; choose another name")
     rows = []
     for i, pair in enumerate(pairs):
-        rows.append(json.dumps(_write_pair(folder, f"pairs/{i:06d}", pair, split)) + "\n")
+        found = f"{pair.id}: its pieces do not belong together"
+        require(pair.related, f"{found}, expected a pair with a pose to write")
+        within = f"pairs/{i:06d}"
+        place = folder / within
+        place.mkdir(parents=True)
+        for name in ("source", "reference"):
+            write(place / f"{name}.npz", replace(getattr(pair, name), name=name))
+        np.savetxt(place / "pose.txt", pair.ref_from_src, fmt="%.17g")
+        row = {"id": pair.id, "source": f"{within}/source.npz", "reference": f"{within}/reference.npz"}
+        row |= {"pose": f"{within}/pose.txt", "split": split}
+        for name in SYMMETRIES:
+            if getattr(pair, name) is not None:
+                np.save(place / f"{name}.npy", getattr(pair, name))
+                row[name] = f"{within}/{name}.npy"
+        rows.append(json.dumps(row | ({"unit": pair.unit} if pair.unit else {})) + "\n")
         on_pair(i + 1)
     manifest = folder / MANIFESTS[1]
     with whole_file(manifest, force=False) as temporary:
         temporary.write_text("".join(rows), encoding="ascii")
     return manifest
-
-
-def _write_pair(folder: Path, within: str, pair: AssemblyPair, split: str) -> dict[str, str]:
-    """Write the files of a pair and return its row of the manifest."""
-    found = f"{pair.id}: its pieces do not belong together"
-    require(pair.related, f"{found}, expected a pair with a pose to write")
-    place = folder / within
-    place.mkdir(parents=True)
-    for name in ("source", "reference"):
-        write(place / f"{name}.npz", replace(getattr(pair, name), name=name))
-    np.savetxt(place / "pose.txt", pair.ref_from_src, fmt="%.17g")
-    row = {"id": pair.id, "source": f"{within}/source.npz", "reference": f"{within}/reference.npz"}
-    row |= {"pose": f"{within}/pose.txt", "split": split}
-    for name in SYMMETRIES:
-        if getattr(pair, name) is not None:
-            np.save(place / f"{name}.npy", getattr(pair, name))
-            row[name] = f"{within}/{name}.npy"
-    return row | ({"unit": pair.unit} if pair.unit else {})

@@ -24,9 +24,6 @@ Vector = Float64[np.ndarray, " 3"]
 Matrix = Float64[np.ndarray, "3 3"]
 Points = Float64[np.ndarray, "n 3"]
 
-NOT_A_ROTATION = 1e-2
-"""Largest entry of RᵀR − I that a pose from a file may have; 7-Scenes' poses are off by 6e-4."""
-
 
 def pose(rotation: Matrix, translation: Vector) -> Pose:
     """The motion x ↦ rotation·x + translation."""
@@ -64,7 +61,7 @@ def random_pose(rng: np.random.Generator, size: float) -> Pose:
 
 def nearest_pose(matrix: Pose, name: str) -> Pose:
     """Project a rotation of few digits to SO(3); raise, naming it, if the matrix is no rigid motion."""
-    check_rigid(matrix, f"{name}: the pose", NOT_A_ROTATION)
+    check_rigid(matrix, f"{name}: the pose", 1e-2)  # 7-Scenes' poses are off by 6e-4
     rotation = torch.from_numpy(np.ascontiguousarray(matrix[:3, :3]))
     return pose(nearest_rotation(rotation).numpy(), matrix[:3, 3])
 
@@ -110,9 +107,6 @@ def read_pose(path: Path) -> Pose:
         raise InputError(f"{path}: found no 4×4 list under the key transformation") from error
     require(matrix.shape == (4, 4), f"{path}: the transformation is {matrix.shape}, expected (4, 4)")
     return nearest_pose(matrix, str(path))
-
-
-# pairs and puzzles
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +174,6 @@ class Items(Sequence[T], Generic[T]):
 
 class Pairs(Items[AssemblyPair]):
     """A lazy sequence of pairs."""
-
-
-Make = Callable[[int, np.random.Generator], AssemblyPair]  # (i, generator) → pair i
 
 
 def reseed(pairs: Sequence[AssemblyPair], seed: int) -> Sequence[AssemblyPair]:

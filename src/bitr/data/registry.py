@@ -22,16 +22,10 @@ from bitr.io import Geometry, as_points
 Open = Callable[[str, "Path | None", int], Sequence[AssemblyPair]]
 """(split, root, seed) → pairs. The same arguments give the same pairs; another seed samples them anew."""
 
-OPTIONS = ("airplane", "car-motorbike", "winebottle", "indoor", "shapes", "openshapes")
-"""Data sets that take an option after a colon."""
 JOINTS = ("overlap", "seam", "mate", "touch", "model")
 PLUS = "+"
 TURNS = 10_000
 """Most pairs of each part in an epoch of a mixture: endless parts are cut off, shorter ones repeat."""
-MOST_PAIRS, MESH_POINTS = 50, 2048
-"""Pairs of a split to look at for its statistics, evenly spread, and points of a mesh."""
-WITHIN = 2.0
-"""Largest distance from the reference, in typical spacings, at which a point of the source overlaps it."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +33,13 @@ class DatasetInfo:
     """Name, origin and opening function of a data set."""
 
     name: str
-    title: str
-    """One line for ``bitr data list``."""
+    title: str  # one line for ``bitr data list``
     section: str
     """Section of the paper that uses it, as "Sec. 6.3.1"; empty for our own."""
     licence: str
-    source: str
-    """Command or page that brings it, in words."""
+    source: str  # command or page that brings it, in words
     splits: tuple[str, ...]
-    present: Callable[[Path | None], bool]
-    """Tells if its files are below the root; generated data always is."""
+    present: Callable[[Path | None], bool]  # tells if its files are below the root; generated data always is
     open: Open
     joints: tuple[str, ...] = JOINTS
     """Kinds of joint between its pieces, for which weights trained on it are meant. A car beside a motorbike
@@ -72,16 +63,17 @@ def info(name: str) -> DatasetInfo:
     base, colon, option = name.partition(":")
     if base not in TABLE:
         raise unknown_name(base, "data set", tuple(TABLE))
-    takes = not colon or base in OPTIONS
-    require(takes, f"{name}: {base} takes no option, only {' and '.join(OPTIONS)} do")
     entry = TABLE[base]
     home = import_module(f"bitr.data.{entry['home']}")  # has OPEN, and VARIANTS where there are options
     told = {key: entry.get(key, "") for key in ("title", "section", "licence", "source")}
     splits, joints = tuple(entry.get("splits", SPLITS)), tuple(entry.get("joints", JOINTS))
-    found = DatasetInfo(
-        base, **told, splits=splits, present=partial(is_here, base), open=home.OPEN[base], joints=joints
-    )
-    return home.VARIANTS[base](found, option) if colon else found
+    found = DatasetInfo(base, **told, splits=splits, present=partial(is_here, base), open=home.OPEN[base])
+    found = replace(found, joints=joints)
+    if not colon:
+        return found
+    variants = getattr(home, "VARIANTS", {})
+    require(base in variants, f"{name}: {base} takes no option")
+    return replace(found, **{"name": name, **variants[base](found.title, option)})
 
 
 def dataset(
@@ -100,9 +92,8 @@ def dataset(
     if folder is not None:
         where = f"not found below {folder}" if folder.is_dir() else f"not found, {folder} is no folder"
     require(found.present(folder), f"{name}: {where}; to get it: {found.source}")
-    pairs = found.open(split, folder, seed)
-    missing = f"{name}: no pairs for {split} among the files below {folder}"
-    require(len(pairs), f"{missing}; to get it: {found.source}")
+    pairs, missing = found.open(split, folder, seed), f"no pairs for {split} among the files below {folder}"
+    require(len(pairs), f"{name}: {missing}; to get it: {found.source}")
     return pairs
 
 
@@ -142,9 +133,6 @@ def _take_turns(
     return replace(pair, id=f"{name}/{pair.id}")
 
 
-# statistics
-
-
 @dataclass(frozen=True)
 class SplitStats:
     """One split: its size, medians over its pairs, and the quartiles of the overlap."""
@@ -161,8 +149,8 @@ class SplitStats:
 
 
 def split_stats(name: str, split: str, pairs: Sequence[AssemblyPair]) -> SplitStats:
-    """The numbers of a split, from at most 50 of its pairs."""
-    rows = np.unique(np.linspace(0, len(pairs) - 1, MOST_PAIRS).round().astype(int))
+    """The numbers of a split, from at most 50 of its pairs, evenly spread."""
+    rows = np.unique(np.linspace(0, len(pairs) - 1, 50).round().astype(int))
     chosen = [pairs[int(i)] for i in rows]
     low, middle, high = (float(q) for q in np.quantile([overlap(p) for p in chosen], (0.25, 0.5, 0.75)))
     x, y = (
@@ -176,18 +164,11 @@ def split_stats(name: str, split: str, pairs: Sequence[AssemblyPair]) -> SplitSt
 
 
 def overlap(pair: AssemblyPair) -> float:
-    """Share of the source's points that, in place, have a point of the reference within two typical spacings.
-
-    The spacing is that of both clouds: the root mean square of their median distances to a nearest neighbour.
-    """
+    """Share of the source's points that, in place, lie within two typical spacings of the reference."""
     x, y = _points(pair.source.moved(pair.ref_from_src)), _points(pair.reference)
-    reach = WITHIN * np.hypot(_spacing(x), _spacing(y)) / np.sqrt(2)
-    return float((cKDTree(y).query(x)[0] <= reach).mean())
+    spacings = [np.median(cKDTree(points).query(points, k=2)[0][:, 1]) for points in (x, y)]
+    return float((cKDTree(y).query(x)[0] <= 2.0 * np.hypot(*spacings) / np.sqrt(2)).mean())
 
 
 def _points(piece: Geometry) -> Points:
-    return as_points(piece, MESH_POINTS, seed=0).points
-
-
-def _spacing(points: Points) -> float:
-    return float(np.median(cKDTree(points).query(points, k=2)[0][:, 1]))
+    return as_points(piece, 2048, seed=0).points

@@ -1,8 +1,4 @@
-"""Shapes of ShapeNet: airplanes (Sec. 6.3.1), and cars beside motorbikes (Sec. 6.3.2).
-
-ShapeNetCore has a folder per class (synset), in it a folder per model, in it an obj file. Below the root it
-may be called ``shapenet``, ``ShapeNetCore.v1`` or ``ShapeNetCore.v2``. npz files of shapes go first.
-"""
+"""Shapes of ShapeNet: airplanes (Sec. 6.3.1), and cars beside motorbikes (Sec. 6.3.2); npz files go first."""
 
 from __future__ import annotations
 
@@ -11,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitr.data.poses import AssemblyPair, Pairs, pose
-from bitr.data.registry import DatasetInfo
 from bitr.data.storage import SPLITS, find_below, open_npz, split_of
 from bitr.data.transforms import both, crop, move_randomly, sample, to_unit_sphere, two_samples, with_normals
 from bitr.errors import require
@@ -30,8 +26,6 @@ CAR_AT = np.array([0.0, 0.0, 1.0])  # the car's place on the motorbike's right: 
 AIRPLANE, CAR, MOTORBIKE = "02691156", "02958343", "03790512"
 ROOTS = ("shapenet", "ShapeNetCore.v2", "ShapeNetCore.v1")
 FILES = ("models/model_normalized.obj", "model.obj")  # mesh of a model in version 2 and in version 1
-FORWARD_TO_X = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-"""Version 1 has the front of a shape at +x, version 2 at −z; up is +y in both."""
 
 Shapes = Mapping[str, Callable[[], Geometry]]
 """Shapes of radius 1 by id, read on demand. Vehicles all head the same way."""
@@ -111,8 +105,9 @@ def shapenet_models(root: Path | None, synset: str) -> Shapes:
 def _load_model(path: Path) -> Geometry:
     """The mesh, of radius 1: forward +x, up +y, right +z."""
     mesh = replace(read(path), normals=None, colors=None)
-    if path.match(FILES[0]):
-        mesh = replace(mesh, points=mesh.points @ FORWARD_TO_X.T)
+    if path.match(FILES[0]):  # version 2 has the front of a shape at −z, version 1 at +x
+        forward_to_x = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+        mesh = replace(mesh, points=mesh.points @ forward_to_x.T)
     return to_unit_sphere(mesh)
 
 
@@ -128,20 +123,19 @@ def shapenet_splits(root: Path | None) -> dict[str, str]:
     return {}
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(name: str, title: str, option: str) -> dict[str, Any]:
     """``airplane:0.5`` keeps half of each cloud."""
     try:
         keep = float(option)
     except ValueError:
         keep = 0.0
-    expected = f"expected the share of each cloud to keep, as in {base.name}:0.5"
-    require(0 < keep <= 1, f"{base.name}:{option}: {expected}")
-    usual = KEEP[base.name]
-    if keep == usual:
-        return base
-    title = base.title.replace(f"a share {usual:g} ", f"a share {keep:g} ")
-    return replace(base, name=f"{base.name}:{keep:g}", title=title, open=partial(_open, base.name, keep))
+    expected = f"expected the share of each cloud to keep, as in {name}:0.5"
+    require(0 < keep <= 1, f"{name}:{option}: {expected}")
+    if keep == KEEP[name]:
+        return {"name": name}
+    title = title.replace(f"a share {KEEP[name]:g} ", f"a share {keep:g} ")
+    return {"name": f"{name}:{keep:g}", "title": title, "open": partial(_open, name, keep)}
 
 
 OPEN = {name: partial(_open, name, keep) for name, keep in KEEP.items()}
-VARIANTS = {"airplane": _variant, "car-motorbike": _variant}
+VARIANTS = {name: partial(_variant, name) for name in KEEP}

@@ -24,7 +24,6 @@ from bitr.files import whole_file
 
 VARIABLE = "BITR_DATA"
 SPLITS = ("train", "val", "test")
-CHECKSUM = 4  # bytes of the checksum that a cached file begins with; the rest is in the safetensors format
 DAMAGED = (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile)
 """Exceptions of numpy for a damaged npz file."""
 
@@ -95,17 +94,13 @@ def recipe_key(recipe: str, package: str, made_with: str) -> str:
 
 
 def load_or_make(path: Path, make: Callable[[], Arrays], *, is_needed: bool = True) -> Arrays:
-    """Read the arrays of a file; make and store them if it is missing or damaged.
-
-    A file appears whole or not at all, and its content follows from its name: processes may share the folder.
-    If nothing can be written there, raise, or only warn if the file is not needed.
-    """
+    """Read the arrays of a file, or make and store them; if that fails, raise, or warn if not needed."""
     try:
         content = path.read_bytes()
     except OSError:
         content = b""
-    if content and content[:CHECKSUM] == _checksum(content[CHECKSUM:]):
-        return load(content[CHECKSUM:])
+    if content and content[:4] == _checksum(content[4:]):  # the rest is in the safetensors format
+        return load(content[4:])
     made = make()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,4 +118,4 @@ def load_or_make(path: Path, make: Callable[[], Arrays], *, is_needed: bool = Tr
 
 def _checksum(content: bytes) -> bytes:
     """CRC-32 with start value 1: with 0, the few zero bytes that a crash may leave would pass."""
-    return zlib.crc32(content, 1).to_bytes(CHECKSUM, "little")
+    return zlib.crc32(content, 1).to_bytes(4, "little")

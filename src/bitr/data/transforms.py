@@ -1,14 +1,9 @@
-"""Pure changes of clouds and pairs; all randomness comes from the generator that is passed in.
-
-Functions of a cloud leave its frame alone, so that a pair's ``ref_from_src`` stays right when either side is
-changed. Functions that move a side take the pair and return it with its new ``ref_from_src``.
-``to_unit_sphere`` is for whole shapes, before a pair is made of them.
-"""
+"""Pure changes of clouds and pairs that keep ``ref_from_src`` right; randomness is a generator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -19,9 +14,7 @@ from bitr.errors import require
 from bitr.io import Geometry, estimate_normals, sample_surface
 from bitr.io.geometry import place
 
-WAVES = 4  # number of waves in a random warp
-
-# pairs: assemble and move
+Warp = Callable[[Geometry], Geometry]
 
 
 def assembled(source: Geometry, reference: Geometry, id: str, unit: str = "") -> AssemblyPair:
@@ -52,9 +45,6 @@ def move_randomly(pair: AssemblyPair, rng: np.random.Generator, size: float = 1.
     return move(pair, random_pose(rng, size), random_pose(rng, size))
 
 
-# shapes: scale and normals
-
-
 def to_unit_sphere(shape: Geometry) -> Geometry:
     """Centre the bounding box at the origin, and scale the farthest point to distance 1."""
     points = shape.points - (shape.points.min(axis=0) / 2 + shape.points.max(axis=0) / 2)
@@ -66,20 +56,15 @@ def with_normals(cloud: Geometry) -> Geometry:
     return replace(cloud, normals=estimate_normals(cloud.points, cloud.points))
 
 
-# sampling
-
-
 def take(cloud: Geometry, rows: Int64[np.ndarray, " m"]) -> Geometry:
     """Some points of a cloud, with their normals and colours."""
-    is_cloud = cloud.faces is None
-    require(is_cloud, f"{cloud.name}: is a mesh, expected points: sample it first, by area")
+    require(cloud.faces is None, f"{cloud.name}: is a mesh, expected points: sample it first, by area")
     return cloud.rows(rows)
 
 
 def sample_uniform(cloud: Geometry, n: int, rng: np.random.Generator) -> Geometry:
     """``n`` different points; all such sets are equally likely."""
-    is_possible = 0 < n <= len(cloud.points)
-    require(is_possible, f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
+    require(0 < n <= len(cloud.points), f"{cloud.name}: cannot take {n} of {len(cloud.points)} points")
     return take(cloud, rng.choice(len(cloud.points), n, replace=False))
 
 
@@ -143,10 +128,7 @@ def two_samples(shape: Geometry, n: int, rng: np.random.Generator) -> tuple[Geom
 
 
 def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPair:
-    """Thin both sides by the same share, so that none has more than ``most`` points and densities compare.
-
-    A side keeps at least an eighth of ``most``, if it has that many; a mesh counts as ``most`` points.
-    """
+    """Thin both sides by the same share, to at most ``most`` points and at least an eighth of that."""
 
     def size(side: Geometry) -> int:
         return len(side.points) if side.faces is None else most
@@ -160,9 +142,6 @@ def thin(pair: AssemblyPair, most: int, rng: np.random.Generator) -> AssemblyPai
     return both(pair, keep)
 
 
-# cutting, by planes of random direction
-
-
 def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
     """The two sides of a random plane; the first has ``share`` of the points."""
     count = round(share * len(cloud.points))
@@ -174,8 +153,8 @@ def split(cloud: Geometry, share: float, rng: np.random.Generator) -> tuple[Geom
 
 def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
     """Keep a share of the points, on one side of a random plane."""
-    part = f"cannot keep a share of {keep!r}"
-    require(0 < keep <= 1, f"{cloud.name}: {part}, expected more than 0 and at most 1")
+    wrong = f"{cloud.name}: cannot keep a share of {keep!r}, expected more than 0 and at most 1"
+    require(0 < keep <= 1, wrong)
     order = _order_across(cloud, rng)
     return take(cloud, order[: max(1, round(keep * len(order)))])
 
@@ -183,9 +162,6 @@ def crop(cloud: Geometry, keep: float, rng: np.random.Generator) -> Geometry:
 def _order_across(cloud: Geometry, rng: np.random.Generator) -> Int64[np.ndarray, " n"]:
     """The order of the points along a random direction."""
     return np.argsort(cloud.points @ rng.normal(size=3), kind="stable")
-
-
-# sensor faults
 
 
 def jitter(cloud: Geometry, std: float, rng: np.random.Generator) -> Geometry:
@@ -208,14 +184,8 @@ def add_outliers(
     )
 
 
-# deformation: other shapes made from one
-
-
 def deform(pair: AssemblyPair, matrix: Matrix) -> AssemblyPair:
-    """Apply a linear map to the assembled whole: other pieces with the same answer.
-
-    In the reference's frame y ↦ Ay, and x ↦ g⁻¹ A g x for the source. Symmetries of the shape do not survive.
-    """
+    """Apply a linear map y ↦ Ay to the assembled whole, x ↦ g⁻¹ A g x for the source: the answer stays."""
     r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
     source = place(pair.source, pose(r.T @ matrix @ r, r.T @ (matrix @ t - t)))
     reference = place(pair.reference, pose(matrix, np.zeros(3)))
@@ -231,43 +201,35 @@ def random_stretch(size: float, mirror: bool, rng: np.random.Generator) -> Matri
     return (axes * factors) @ axes.T
 
 
-@dataclass(frozen=True)
-class Warp:
-    """A smooth map of space, x ↦ x + Σ_j c_j sin(⟨w_j, x − m⟩ + φ_j)."""
-
-    center: Float64[np.ndarray, " 3"]
-    amplitudes: Float64[np.ndarray, "j 3"]
-    waves: Float64[np.ndarray, "j 3"]
-    phases: Float64[np.ndarray, " j"]
-
-    def bend(self, piece: Geometry) -> Geometry:
-        """Map the points; normals become J⁻ᵀ n, scaled to length 1, with J the map's derivative there."""
-        angles = (piece.points - self.center) @ self.waves.T + self.phases
-        bent = replace(piece, points=piece.points + np.sin(angles) @ self.amplitudes)
-        if piece.normals is None:
-            return bent
-        jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", np.cos(angles), self.amplitudes, self.waves)
-        turned = np.linalg.solve(jacobian.transpose(0, 2, 1), piece.normals[..., None])[..., 0]
-        return replace(bent, normals=turned / np.linalg.norm(turned, axis=1, keepdims=True))
-
-
 def random_warp(pair: AssemblyPair, size: float, rng: np.random.Generator) -> Warp:
-    """Waves that bend the whole; their slopes sum to at most ``size``: below 1 nothing folds over."""
+    """A smooth map x ↦ x + Σ_j c_j sin(⟨w_j, x − m⟩ + φ_j); with slopes below 1 in all nothing folds over."""
     placed = move_points(pair.ref_from_src, pair.source.points)
     whole = np.concatenate([placed, pair.reference.points])
     center, radius = whole.mean(axis=0), np.sqrt(whole.var(axis=0).sum())
-    waves = rng.normal(size=(WAVES, 3))
-    waves *= rng.uniform(0.5, 2.0, (WAVES, 1)) / np.linalg.norm(waves, axis=1, keepdims=True)
-    amplitudes = rng.normal(size=(WAVES, 3))
+    waves = rng.normal(size=(4, 3))
+    waves *= rng.uniform(0.5, 2.0, (4, 1)) / np.linalg.norm(waves, axis=1, keepdims=True)
+    amplitudes = rng.normal(size=(4, 3))
     slope = (np.linalg.norm(amplitudes, axis=1) * np.linalg.norm(waves, axis=1)).sum()
     amplitudes *= rng.uniform(0, size) / slope
-    return Warp(center, amplitudes * radius, waves / radius, rng.uniform(0, 2 * np.pi, WAVES))
+    amplitudes, waves, phases = amplitudes * radius, waves / radius, rng.uniform(0, 2 * np.pi, 4)
+
+    def bend(piece: Geometry) -> Geometry:
+        """Map the points; normals become J⁻ᵀ n, scaled to length 1, with J the map's derivative there."""
+        angles = (piece.points - center) @ waves.T + phases
+        bent = replace(piece, points=piece.points + np.sin(angles) @ amplitudes)
+        if piece.normals is None:
+            return bent
+        jacobian = np.eye(3) + np.einsum("nj,ji,jk->nik", np.cos(angles), amplitudes, waves)
+        turned = np.linalg.solve(jacobian.transpose(0, 2, 1), piece.normals[..., None])[..., 0]
+        return replace(bent, normals=turned / np.linalg.norm(turned, axis=1, keepdims=True))
+
+    return bend
 
 
 def apply_warp(pair: AssemblyPair, warp: Warp) -> AssemblyPair:
     """Apply a warp to the assembled whole: other pieces with the same answer."""
     r, t = pair.ref_from_src[:3, :3], pair.ref_from_src[:3, 3]
-    placed = warp.bend(pair.source.moved(pair.ref_from_src))
+    placed = warp(pair.source.moved(pair.ref_from_src))
     normals = None if placed.normals is None else placed.normals @ r
     source = replace(placed, points=(placed.points - t) @ r, normals=normals)
-    return replace(pair, source=source, reference=warp.bend(pair.reference), symmetry=None, axis=None)
+    return replace(pair, source=source, reference=warp(pair.reference), symmetry=None, axis=None)

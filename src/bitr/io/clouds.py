@@ -9,7 +9,8 @@ import re
 import struct
 import warnings
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
@@ -22,13 +23,7 @@ from bitr.io.guard import Source, is_number
 
 COMMENTS = (b"#", b"//", b"%", b"!")
 POINT_KEYS = ("points", "pos", "xyz", "vertices")  # names under which an npz archive may hold its points
-UNPACKED_RATIO, UNPACKED_SMALL = 100, 1 << 24
-"""An archive may unpack to this many times its size, and always to a few megabytes: more is a bomb."""
-FARTHEST = 1e7  # no laser sees farther, in metres: larger numbers are not a KITTI scan
 PCD_TYPES = {"<f4", "<f8", "<u1", "<u2", "<u4", "<u8", "<i1", "<i2", "<i4", "<i8"}
-LZF_RATIO = 264  # LZF writes at most this many bytes for each one it reads
-LAS_CHUNK = 500_000  # points that are unpacked at a time, so that the memory does not depend on the header
-LAZ_POINTS_PER_BYTE = 100  # no scan is compressed to less than a hundredth of a byte for each point
 LAZ_ITEMS = {6: 20, 7: 8, 8: 6, 9: 29, 10: 30, 11: 6, 12: 8, 13: 29}
 """Bytes of the items that make up a laz point, by their numbers: lazrs trusts the file in this."""
 
@@ -148,7 +143,7 @@ def read_npz(source: Source) -> Geometry:
 def _unpack(source: Source, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     size, packed = member.file_size, len(source.data)
     problem = f"{member.filename[:40]!r} unpacks to {size} bytes from a file of {packed}: too much for points"
-    source.require(size <= max(UNPACKED_SMALL, UNPACKED_RATIO * packed), problem)
+    source.require(size <= max(1 << 24, 100 * packed), problem)
     return archive.read(member)
 
 
@@ -182,22 +177,16 @@ def read_kitti(source: Source) -> Geometry:
     points = np.frombuffer(source.data, "<f4").reshape(-1, 4)[:, :3].astype(np.float64)
     largest = float(np.abs(points).max(initial=0.0, where=np.isfinite(points)))
     found = f"not a KITTI scan: a coordinate of {largest:.3g}"
-    source.require(largest <= FARTHEST, f"{found}, expected less than {FARTHEST:g}")
+    source.require(largest <= 1e7, f"{found}, expected less than 1e+07")  # no laser sees farther
     return Geometry(points, name=source.name)
 
 
-@dataclass(frozen=True)
-class _PcdHeader:
+class _PcdHeader(NamedTuple):
     names: list[str]
-    row: np.dtype[np.void]  # one point: a field of ``count`` numbers for each name
+    fields: list[tuple[np.dtype[np.generic], int]]  # the type and the count of numbers of each name
     points: int
     body: str
     size: int  # bytes up to the body
-
-    @property
-    def fields(self) -> list[tuple[np.dtype[np.generic], int]]:
-        """The type and the count of numbers of each name."""
-        return [(self.row[i].base, self.row[i].shape[0]) for i in range(len(self.names))]
 
 
 def read_pcd(source: Source) -> Geometry:
@@ -228,9 +217,8 @@ def _read_pcd_header(source: Source) -> _PcdHeader:
     found = f"{len(names)} FIELDS, {len(sizes)} SIZE, {len(kinds)} TYPE and {len(counts)} COUNT"
     fits = names and len(names) == len(kinds) == len(sizes) == len(counts)
     source.require(fits, f"the pcd header has {found}, expected as many of each")
-    fields = zip(kinds, sizes, counts, strict=True)
-    row = [(f"{i}", f"<{k.lower()}{s}", (int(c),)) for i, (k, s, c) in enumerate(fields)]
-    known = all(kind in PCD_TYPES and count >= 1 for _, kind, (count,) in row)
+    fields = [(f"<{k.lower()}{s}", int(c)) for k, s, c in zip(kinds, sizes, counts, strict=True)]
+    known = all(kind in PCD_TYPES and count >= 1 for kind, count in fields)
     source.require(known, "the pcd header has a SIZE, TYPE or COUNT that does not exist")
     area = int((values.get("WIDTH") or ["0"])[0]) * int((values.get("HEIGHT") or ["1"])[0])
     points = int((values.get("POINTS") or [str(area)])[0])
@@ -239,7 +227,7 @@ def _read_pcd_header(source: Source) -> _PcdHeader:
     body = (values["DATA"] or ["nothing"])[0].lower()
     expected = f"expected one of {', '.join(PCD_BODIES)}"
     source.require(body in PCD_BODIES, f"the pcd header says DATA {body[:40]}, {expected}")
-    return _PcdHeader(names, np.dtype(row), points, body, at)
+    return _PcdHeader(names, [(np.dtype(kind), count) for kind, count in fields], points, body, at)
 
 
 def _pcd_text(source: Source, header: _PcdHeader) -> Arrays:
@@ -255,8 +243,9 @@ def _pcd_text(source: Source, header: _PcdHeader) -> Arrays:
 
 
 def _pcd_binary(source: Source, header: _PcdHeader) -> Arrays:
-    source.claim(header.points, "points", len(source.data) - header.size, header.row.itemsize)
-    rows = np.frombuffer(source.data, header.row, header.points, header.size)
+    row = np.dtype([(f"{i}", kind, (count,)) for i, (kind, count) in enumerate(header.fields)])
+    source.claim(header.points, "points", len(source.data) - header.size, row.itemsize)
+    rows = np.frombuffer(source.data, row, header.points, header.size)
     return [rows[f"{i}"] for i in range(len(header.names))]
 
 
@@ -266,10 +255,10 @@ def _pcd_compressed(source: Source, header: _PcdHeader) -> Arrays:
     source.claim(1, "header of packed points", len(source.data) - header.size, 8)
     packed, size = struct.unpack_from("<II", source.data, header.size)
     source.claim(packed, "packed points", len(source.data) - start, 1)
-    source.claim(size, "unpacked points", packed * LZF_RATIO, 1)
-    claimed = f"the pcd header claims {header.points} points of {header.row.itemsize} bytes"
-    fits = size == header.points * header.row.itemsize
-    source.require(fits, f"truncated: {claimed}, found {size} bytes")
+    source.claim(size, "unpacked points", packed * 264, 1)  # LZF packs no more bytes into one
+    each = sum(kind.itemsize * count for kind, count in header.fields)
+    claimed = f"the pcd header claims {header.points} points of {each} bytes"
+    source.require(size == header.points * each, f"truncated: {claimed}, found {size} bytes")
     try:
         from pypcd4.pypcd4 import PointCloud
     except ImportError as error:
@@ -300,7 +289,7 @@ def read_las(source: Source) -> Geometry:
     points, colors = [], []
     backend = laspy.LazBackend.Lazrs  # one thread
     with laspy.open(io.BytesIO(source.data), laz_backend=backend, read_evlrs=False) as reader:
-        for chunk in reader.chunk_iterator(LAS_CHUNK):
+        for chunk in reader.chunk_iterator(500_000):  # the memory must not depend on the header
             points.append(np.stack([np.asarray(chunk[axis], np.float64) for axis in "xyz"], axis=1))
             if "red" in chunk.point_format.dimension_names:
                 colors.append(np.stack([np.asarray(chunk[c]) for c in ("red", "green", "blue")], axis=1))
@@ -324,7 +313,7 @@ def _check_las(source: Source) -> int:
         count = struct.unpack_from("<Q", data, 247)[0]
     source.require(count, "the las header claims 0 points, expected points")
     if form & 0xC0:  # compressed
-        source.claim(count, "points", (size - start) * LAZ_POINTS_PER_BYTE, 1)
+        source.claim(count, "points", (size - start) * 100, 1)  # none has less than 0.01 bytes a point
         _check_laz_chunks(source, start, count)
         _check_laz_items(source, header_size, records, row)
     else:

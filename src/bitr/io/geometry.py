@@ -19,9 +19,6 @@ COLOR = (("red", "green", "blue"), ("r", "g", "b"), ("diffuse_red", "diffuse_gre
 
 CANDIDATES = 64
 """Points considered for each point that is picked; larger clouds are thinned to these by an even draw."""
-TIE = 1e-9
-"""Squared distances that differ by less, relative, count as equal: rounding must not decide on grids."""
-NUM_NEIGHBORS = 16  # neighbours of a point that determine its normal
 
 Points = Float64[np.ndarray, "n 3"]
 Columns = Sequence[tuple[str, NDArray[np.generic]]]  # named columns of one length; a name may come twice
@@ -146,20 +143,13 @@ def place(geometry: Geometry, matrix: NDArray[np.float64]) -> Geometry:
     return replace(geometry, points=geometry.points @ linear.T + matrix[:3, 3], normals=normals, faces=faces)
 
 
-# samples of surfaces and clouds, and normals of clouds
-
-
 def as_points(geometry: Geometry, n: int, seed: int) -> Geometry:
     """A point cloud as it is; a mesh as ``n`` points of its surface."""
     return geometry if geometry.faces is None else sample_surface(geometry, n, seed)
 
 
 def sample_surface(geometry: Geometry, n: int, seed: int) -> Geometry:
-    """``n`` points of a mesh, uniform by area.
-
-    The sample of a moved or scaled mesh is the moved or scaled sample: same faces, same places in them.
-    Normals and colours are interpolated between the corners; without normals the faces' own are taken.
-    """
+    """``n`` points of a mesh, uniform by area; of a moved or scaled mesh, the moved or scaled sample."""
     if geometry.faces is None or not len(geometry.faces):
         raise InputError(f"{geometry.name}: no faces to sample, expected a mesh")
     require(n >= 1, f"{geometry.name}: cannot sample {n} points, expected 1 or more")
@@ -218,7 +208,10 @@ def farthest_points(points: Points, count: int, start: int = 0) -> Int64[np.ndar
     """
     if start:
         first = int(farthest_points(points, start + 1)[-1])
-    columns = np.ascontiguousarray(_about_centroid(points).T)
+    centered = points - points.mean(0)
+    centered -= centered.mean(0)  # the mean of numbers near 10⁶ is only good to 10⁻¹⁰
+    largest = np.abs(centered).max()  # without it squares may overflow or vanish
+    columns = np.ascontiguousarray((centered / largest if largest > 0 else centered).T)
     picked = np.empty(count, dtype=np.int64)
     nearest = np.square(columns).sum(0)  # squared distances to the centroid, later to the nearest pick
     last = first if start else _first_of_the_farthest(nearest)
@@ -236,15 +229,8 @@ def farthest_points(points: Points, count: int, start: int = 0) -> Int64[np.ndar
 
 
 def _first_of_the_farthest(squared: Float64[np.ndarray, " n"]) -> int:
-    return int(np.argmax(squared >= squared.max() * (1 - TIE)))
-
-
-def _about_centroid(points: Points) -> Points:
-    """Centred points over their largest coordinate, so that no square overflows or vanishes."""
-    centered = points - points.mean(0)
-    centered -= centered.mean(0)  # the mean of numbers near 10⁶ is only good to 10⁻¹⁰
-    largest = np.abs(centered).max()
-    return centered / largest if largest > 0 else centered
+    """Squares that differ by less than 1e-9, relative, count as equal: rounding must not decide on grids."""
+    return int(np.argmax(squared >= squared.max() * (1 - 1e-9)))
 
 
 def estimate_normals(
@@ -252,7 +238,7 @@ def estimate_normals(
 ) -> Float64[np.ndarray, "m 3"]:
     """Unit normals at ``points``: where the cloud spreads least nearby, away from its centroid."""
     center = cloud.mean(0)
-    neighbors = cloud[cKDTree(cloud).query(points, k=min(NUM_NEIGHBORS, len(cloud)))[1]]
+    neighbors = cloud[cKDTree(cloud).query(points, k=min(16, len(cloud)))[1]]
     neighbors = neighbors - neighbors.mean(1, keepdims=True)
     largest = np.abs(neighbors).max()
     neighbors = neighbors / largest if largest > 0 else neighbors

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from bitr.io.geometry import Geometry, join_scene, place
 from bitr.io.guard import Source, read_bytes
 
-PACKED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
-"""Extensions that hide the points of a file."""
 POINTS, TRIANGLES, STRIP, FAN = 0, 4, 5, 6
 KINDS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
@@ -47,9 +45,10 @@ class _File:
 def read_gltf(source: Source) -> Geometry:
     """All meshes of the scene as one, or all its points where there is no mesh."""
     tree, binary = _read_tree(source)
-    packed = ", ".join(e for e in tree.get("extensionsRequired", []) if e in PACKED)
-    reason = f"packed with {packed}, which is not supported; export it without"
-    source.require(not packed, f"the glTF file is {reason}")
+    hiding = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
+    packed = ", ".join(e for e in tree.get("extensionsRequired", []) if e in hiding)
+    unread = f"the glTF file is packed with {packed}, which is not supported; export it without"
+    source.require(not packed, unread)
     file = _File(source, tree, _read_buffers(source, tree, binary))
     meshes: dict[int, list[Geometry]] = {}
     parts: list[Geometry] = []
@@ -175,8 +174,8 @@ def _read_accessor(file: _File, index: int) -> NDArray[np.generic]:
     """The rows of an accessor; integers marked as normalised become fractions of their largest value."""
     spec = file.tree["accessors"][index]
     kind, width, count = np.dtype(KINDS[spec["componentType"]]), WIDTHS[spec["type"]], spec["count"]
-    is_sound = min(count - 1, index) >= 0
-    file.source.require(is_sound, "damaged glTF: a count of an accessor is out of range")
+    out_of_range = "damaged glTF: a count of an accessor is out of range"
+    file.source.require(min(count - 1, index) >= 0, out_of_range)
     sparse, has_view = spec.get("sparse"), "bufferView" in spec
     file.source.require(sparse is not None or has_view, "a glTF accessor has no data")
     file.spend(count)

@@ -23,17 +23,15 @@ PLY_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"
 PLY_INDICES = ("vertex_indices", "vertex_index")
 PLY_END = re.compile(rb"[\r\n]end_header[ \t]*(\r\n|\n|\r)")
 STRUCT_CODES = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
-LONGEST_LIST = 1 << 16  # rows with longer lists are read one by one
 OBJ_FACE = re.compile(rb"(?:\s*-?0{0,9}[1-9]\d{0,17}(?:/-?\d{0,18}){0,2}(?=\s|$)){3,}\s*")
 """Three or more corners: vertex, vertex/texture, vertex//normal or vertex/texture/normal."""
 STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 OFF_MAGIC = re.compile(rb"(C?)(N?)OFF(?=[\s\d#])")
 
 Indices = Int64[np.ndarray, " _"]
-Faces = Int64[np.ndarray, "f 3"]
 
 
-def triangulate(corners: Indices, lengths: Indices) -> Faces:
+def triangulate(corners: Indices, lengths: Indices) -> Int64[np.ndarray, "f 3"]:
     """Fans of triangles around the first corner of each polygon, in the order of the polygons."""
     triangles = np.maximum(lengths - 2, 0)
     first = np.repeat(np.cumsum(lengths) - lengths, triangles)
@@ -91,7 +89,7 @@ def read_ply(source: Source) -> Geometry:
     order, elements, at = _read_ply_header(source)
     body = Lines([], []) if order else source.lines(at)
     geometry: Geometry | None = None
-    faces: Faces | None = None
+    faces = None
     for element in elements:
         if order:
             rows, at = _ply_binary(source, order, element, at)
@@ -103,7 +101,10 @@ def read_ply(source: Source) -> Geometry:
             columns = [(p.name, values) for p, values, lengths in rows if lengths is None]
             geometry = from_columns(columns, source.name)
         elif element.name == "face" and element.count:
-            faces = _ply_faces(source, rows)
+            found = [(p, values, lengths) for p, values, lengths in rows if lengths is not None]
+            lists = [each for each in found if each[0].name in PLY_INDICES and each[0].kind[0] in "iu"]
+            source.require(lists, f"the ply element 'face' has no list {' or '.join(PLY_INDICES)} in front")
+            faces = triangulate(lists[0][1].astype(np.int64), lists[0][2])
     if geometry is None:
         raise source.error("the ply header has no element 'vertex'")
     return replace(geometry, faces=faces)
@@ -155,10 +156,7 @@ def _ply_text(source: Source, element: _Element, lines: Lines) -> Rows:
 
 
 def _ply_binary(source: Source, order: str, element: _Element, at: int) -> tuple[Rows, int]:
-    """The properties of an element that starts at a byte, and the byte after it.
-
-    Rows are read at once where all have lists as long as the first row has.
-    """
+    """The properties of an element and the byte after it; fast where all lists are as long as the first."""
     least, left = sum(int((p.length or p.kind)[1]) for p in element.properties), len(source.data) - at
     source.claim(element.count, f"rows of element '{element.name}'", left, least)
     if not element.count or not element.properties:
@@ -171,7 +169,7 @@ def _ply_binary(source: Source, order: str, element: _Element, at: int) -> tuple
         place = at + np.dtype(fields).itemsize
         fits = place + int(p.length[1]) <= len(source.data)
         length = int(np.frombuffer(source.data, order + p.length, 1, place)[0]) if fits else -1
-        if not 0 <= length <= LONGEST_LIST:
+        if not 0 <= length <= 1 << 16:
             return _ply_one_by_one(source, order, element, at)
         fields += [(f"length{i}", order + p.length), (f"value{i}", order + p.kind, (length,))]
     kind = np.dtype(fields)
@@ -206,13 +204,6 @@ def _ply_one_by_one(source: Source, order: str, element: _Element, at: int) -> t
         lengths = np.array([len(a) for a in arrays], dtype=np.int64) if p.length else None
         rows.append((p, np.concatenate(arrays), lengths))
     return rows, at
-
-
-def _ply_faces(source: Source, rows: Rows) -> Faces:
-    for p, values, lengths in rows:
-        if p.name in PLY_INDICES and lengths is not None and p.kind[0] in "iu":
-            return triangulate(values.astype(np.int64), lengths)
-    raise source.error(f"the ply element 'face' has no list {' or '.join(PLY_INDICES)} in front")
 
 
 def read_obj(source: Source) -> Geometry:

@@ -137,10 +137,7 @@ def _from_array(array: NDArray[Any], name: str) -> Geometry:
 
 
 def _from_frame(frame: Any, name: str) -> Geometry:
-    """The columns x, y and z and, where there are some, normals and colours; others are ignored.
-
-    Where the names say nothing, three columns of numbers are points, and six are points and normals.
-    """
+    """The columns x, y, z, normals, colours; without names three columns are points, six have normals."""
     columns = [(str(column), np.asarray(frame[column])) for column in frame.columns]
     odd = [each for each in columns if each[1].ndim != 1 or each[1].dtype.kind not in "fiu"]
     has_place = any(column.strip().lower() in ("x", "y", "z") for column, _ in columns)

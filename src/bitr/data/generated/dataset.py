@@ -7,35 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from bitr.data.generated.fracture import (
-    FIRST,
-    WHOLE,
-    Fracture,
-    ShapeCache,
-    cache_folder,
-    keep_whole,
-    sample_worn,
-)
+from bitr.data import transforms as change
+from bitr.data.generated import fracture
+from bitr.data.generated.fracture import FIRST, WHOLE, Fracture, ShapeCache, cache_folder, keep_whole
 from bitr.data.generated.kernel import random_direction
 from bitr.data.poses import AssemblyPair, Items, Pairs, Points, PuzzleCase, Vector, inverse, random_pose
-from bitr.data.registry import DatasetInfo
 from bitr.data.storage import check_split, find_below
-from bitr.data.transforms import (
-    add_outliers,
-    area_of,
-    assembled,
-    jitter,
-    move_randomly,
-    sample_by_area,
-    share_by_area,
-    split,
-    take,
-    to_unit_sphere,
-)
 from bitr.errors import InputError, require
 from bitr.io import Geometry, read
 from bitr.settings import check_rules, from_mapping, read_toml
@@ -45,29 +27,19 @@ COUNTS = {"train": 100_000, "val": 1000, "test": 1000}
 """Number of pairs; for training the length of an epoch, another seed gives others of the same shapes."""
 HELD_OUT = 200  # number of shapes in the splits that are not trained on
 TRIES = 20  # pairs of planes to try for two crops that overlap, before one plane crops both
-FEWEST = 256  # fewest points of a side where both share them by area
 DENSER = 1.5  # oversampling factor of the even points from which uneven ones are chosen
-APART = (30.0, 110.0)  # range of the angle between two views, in degrees
-PIXEL, PER_PIXEL = 0.025, 6.0
-"""Edge of a pixel of a range image over the radius of the shape, and points of the surface for each."""
-MESHES = "meshes"
+PIXEL = 0.025  # edge of a pixel of a range image over the radius of the shape
 MESH_FILES = ("shapes/*.obj", "shapes/*.off", "shapes/*.ply", "shapes/*.stl")
-PER_MESH = 12  # number of pairs of each mesh of ``shapes:meshes``
-
 MANY = "shapes:many"
 PUZZLES = ("cut", "fracture")
 """Kinds of puzzles: the surface of a solid, cut by planes, and the solid, broken."""
-PUZZLE_SHARE = (0.35, 0.65)  # range of the share of a piece's points on the first side of a cut
 
 Sides = tuple[Geometry, Geometry]
 
 
 @dataclass(frozen=True)
 class ShapesConfig:
-    """Settings of a pair; lengths are in a unit in which every shape fits a ball of radius 1.
-
-    Levels of noise, outliers and unevenness are the highest: each side draws its own, up to it.
-    """
+    """Settings of a pair of shapes of radius 1; each side draws its own level of faults, up to these."""
 
     points: int = 1000
     """Points of either side; a cut, or a fracture ``by_area``, shares out twice as many between its sides."""
@@ -76,28 +48,20 @@ class ShapesConfig:
     mix: tuple[float, float, float] = (0.5, 0.2, 0.3)
     """Weight of each kind: pieces of a fracture, whose broken surfaces match; halves of a surface cut by a
     plane, with nothing in common; two crops of a surface, by a plane each, which overlap."""
-    pieces: tuple[int, int] = (2, 8)
-    """Fewest and most pieces of a broken solid."""
-    share: tuple[float, float] = (0.3, 0.7)
-    """Range of the source's share of the points of a cut."""
-    keep: tuple[float, float] = (0.3, 0.9)
-    """Range of the share of the surface that a crop keeps."""
+    pieces: tuple[int, int] = (2, 8)  # fewest and most pieces of a broken solid
+    share: tuple[float, float] = (0.3, 0.7)  # range of the source's share of the points of a cut
+    keep: tuple[float, float] = (0.3, 0.9)  # range of the share of the surface that a crop keeps
     overlap: float = 0.1
     """Least share of the smaller crop that lies in the other too; less would not determine the pose."""
     is_seen: bool = False
     """Crops are what range scanners see from two sides, without normals: nothing behind anything else."""
-    noise: float = 0.005
-    """Standard deviation of each coordinate."""
-    least_noise: float = 0.0
-    """Lowest level of noise."""
-    outliers: float = 0.0
-    """Outliers as a share of the points, uniform in a cube around the shape."""
+    noise: float = 0.005  # standard deviation of each coordinate
+    least_noise: float = 0.0  # lowest level of noise
+    outliers: float = 0.0  # as a share of the points, uniform in a cube around the shape
     unevenness: float = 0.5
     """The density changes by e^unevenness for one standard deviation of the points of a side."""
-    solids: int = 1024
-    """Number of training shapes; each is made once and stored."""
-    vessels: float = 0.0
-    """Share of the shapes that are thin-walled vessels."""
+    solids: int = 1024  # number of training shapes; each is made once and stored
+    vessels: float = 0.0  # share of the shapes that are thin-walled vessels
     is_chipped: bool = False
     """Break a chip off each shape, with less than a tenth of the surface, in place of ``pieces``."""
     erosion: float = 0.0
@@ -127,20 +91,14 @@ class ShapesConfig:
         )
 
 
-def _read_mixes() -> dict[str, tuple[ShapesConfig, str]]:
-    table = read_toml(Path(__file__).with_name("shapes.toml"))
-    words = {name: entry.pop("words") for name, entry in table.items()}
-    return {name: (from_mapping(ShapesConfig, table[name], name), words[name]) for name in table}
-
-
-MIXES = _read_mixes()  # options of the data set: settings, and a description
+MIXES: dict[str, tuple[ShapesConfig, str]] = {}  # options of the data set: settings, and a description
+for _name, _entry in read_toml(Path(__file__).with_name("shapes.toml")).items():
+    _words = _entry.pop("words")
+    MIXES[_name] = from_mapping(ShapesConfig, _entry, _name), _words
 
 
 def shapes(split: str, root: Path | None = None, seed: int = 0, config: ShapesConfig | None = None) -> Pairs:
-    """Open pairs of generated shapes, which are stored; neighbours are of different shapes.
-
-    Held-out pairs know their symmetries.
-    """
+    """Open pairs of generated shapes, which are stored; held-out pairs know their symmetries."""
     check_split("shapes", split)
     config = config or ShapesConfig()
     solids = ShapeCache(cache_folder(root), config.pieces, is_chipped=config.is_chipped)
@@ -164,9 +122,6 @@ def _make(
     return draw(given, config, id, rng, with_symmetry=split != "train")
 
 
-# pairs from a broken solid: which part of its surface either side sees, and with what faults
-
-
 def draw(
     given: Fracture,
     config: ShapesConfig,
@@ -175,18 +130,15 @@ def draw(
     kind: str | None = None,
     with_symmetry: bool = False,
 ) -> AssemblyPair:
-    """Draw a random pair, each side moved on its own; its kind is the last word of its id.
-
-    ``with_symmetry`` looks for the symmetries of the pieces, and of the whole where these are crops of it.
-    """
+    """Draw a random pair, each side moved on its own; its kind is the last word of its id."""
     if kind is None:
         kind = KINDS[int(rng.choice(len(KINDS), p=np.array(config.mix) / sum(config.mix)))]
     source, reference = (_add_faults(side, config, rng) for side in DRAW[kind](given, config, rng))
-    pair = assembled(source, reference, f"{id}/{kind}")
+    pair = change.assembled(source, reference, f"{id}/{kind}")
     if with_symmetry:  # by name, since the search for symmetries stands above the data
         whole = given.surface(WHOLE) if kind == "crop" else None
         pair = import_module("bitr.assembly.orbit").with_symmetry(pair, whole)
-    return move_randomly(pair, rng)
+    return change.move_randomly(pair, rng)
 
 
 def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
@@ -194,14 +146,15 @@ def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator)
     nodes = [int(node) for node in rng.permutation(given.fits[int(rng.integers(len(given.fits)))])]
     counts = [config.points] * 2
     if config.by_area:
-        counts = share_by_area([area_of(given.surface(node)) for node in nodes], 2 * config.points, FEWEST)
+        areas = [change.area_of(given.surface(node)) for node in nodes]
+        counts = change.share_by_area(areas, 2 * config.points, 256)
     pieces = []
     for node, n in zip(nodes, counts, strict=True):
         dense = int(DENSER * n) + 1
         if config.erosion == 0:
-            even = sample_by_area(given.surface(node), dense, rng)
+            even = change.sample_by_area(given.surface(node), dense, rng)
         else:
-            even = sample_worn(given, node, dense, config.erosion, rng)
+            even = fracture.sample_worn(given, node, dense, config.erosion, rng)
         pieces.append(_thin_unevenly(even, n, config, rng))
     return pieces[0], pieces[1]
 
@@ -209,8 +162,8 @@ def _two_pieces(given: Fracture, config: ShapesConfig, rng: np.random.Generator)
 def _two_halves(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """The surface of the whole, cut in two by a plane: open shells that have nothing in common."""
     n = 2 * config.points
-    even = sample_by_area(given.surface(WHOLE), int(DENSER * n) + 1, rng)
-    return split(_thin_unevenly(even, n, config, rng), rng.uniform(*config.share), rng)
+    even = change.sample_by_area(given.surface(WHOLE), int(DENSER * n) + 1, rng)
+    return change.split(_thin_unevenly(even, n, config, rng), rng.uniform(*config.share), rng)
 
 
 def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) -> Sides:
@@ -219,13 +172,15 @@ def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) 
         return _two_views(given.surface(WHOLE), config, rng)
     keep = rng.uniform(*config.keep, 2)
     counts = np.rint(config.points / keep).astype(int).tolist()
-    even = sample_by_area(given.surface(WHOLE), int(DENSER * sum(counts)) + 2, rng)
+    even = change.sample_by_area(given.surface(WHOLE), int(DENSER * sum(counts)) + 2, rng)
     # all points are drawn independently: one part for each side
     rows = np.split(np.arange(len(even.points)), [int(DENSER * counts[0]) + 1])
-    samples = [_thin_unevenly(take(even, own), n, config, rng) for own, n in zip(rows, counts, strict=True)]
+    samples = [
+        _thin_unevenly(change.take(even, own), n, config, rng) for own, n in zip(rows, counts, strict=True)
+    ]
     directions = _overlapping_directions(samples[0].points, keep, config.overlap, rng)
     first, second = (
-        take(sample, np.argsort(sample.points @ direction, kind="stable")[: config.points])
+        change.take(sample, np.argsort(sample.points @ direction, kind="stable")[: config.points])
         for sample, direction in zip(samples, directions, strict=True)
     )
     return first, second
@@ -233,19 +188,19 @@ def _two_crops(given: Fracture, config: ShapesConfig, rng: np.random.Generator) 
 
 def _two_views(surface: Geometry, config: ShapesConfig, rng: np.random.Generator) -> Sides:
     """The nearest points of the surface in two range images from far away; the two overlap."""
-    count = int(PER_PIXEL * area_of(surface) / PIXEL**2)
-    samples = [sample_by_area(surface, count, rng) for _ in range(2)]
+    count = int(6.0 * change.area_of(surface) / PIXEL**2)  # points for each pixel
+    samples = [change.sample_by_area(surface, count, rng) for _ in range(2)]
     for _ in range(TRIES):
         first, across = random_direction(rng), random_direction(rng)
         across -= (across @ first) * first
-        angle = np.radians(rng.uniform(*APART))
+        angle = np.radians(rng.uniform(30.0, 110.0))
         second = np.cos(angle) * first + np.sin(angle) * across / np.linalg.norm(across)
         rows = [_seen_from(each.points, way) for each, way in zip(samples, (first, second), strict=True)]
         shared = np.isin(_seen_from(samples[0].points, second), rows[0]).sum() / max(map(len, rows))
         if shared >= config.overlap:
             break
     one, other = (
-        replace(take(each, rng.permutation(own)[: config.points]), normals=None)
+        replace(change.take(each, rng.permutation(own)[: config.points]), normals=None)
         for each, own in zip(samples, rows, strict=True)
     )
     return one, other
@@ -290,20 +245,17 @@ def _thin_unevenly(even: Geometry, n: int, config: ShapesConfig, rng: np.random.
     along = even.points @ random_direction(rng)
     weight = np.exp(rng.uniform(0, config.unevenness) * (along - along.mean()) / along.std())
     # the n largest of log(u)/w for uniform u are a draw without replacement by the weights w
-    return take(even, np.argsort(np.log(rng.random(len(along))) / weight, kind="stable")[-n:])
+    return change.take(even, np.argsort(np.log(rng.random(len(along))) / weight, kind="stable")[-n:])
 
 
 def _add_faults(cloud: Geometry, config: ShapesConfig, rng: np.random.Generator) -> Geometry:
     noise = config.least_noise + (config.noise - config.least_noise) * rng.random()
     outliers = config.outliers * rng.random()
-    return add_outliers(jitter(cloud, noise, rng), round(outliers * len(cloud.points)), rng)
-
-
-# pairs from the user's meshes, to test on shapes that no generator made
+    return change.add_outliers(change.jitter(cloud, noise, rng), round(outliers * len(cloud.points)), rng)
 
 
 def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.random.Generator) -> AssemblyPair:
-    """Cuts and crops in turn. Meshes need not be solids, so that none is broken."""
+    """Cuts and crops of the user's meshes in turn. Meshes need not be solids, so that none is broken."""
     turn, number = divmod(i, len(meshes))
     name, mesh = meshes[number]
     return draw(mesh, ShapesConfig(), f"{name}/{turn}", rng, ("cut", "crop")[turn % 2], with_symmetry=True)
@@ -311,41 +263,35 @@ def _make_of_mesh(meshes: tuple[tuple[str, Fracture], ...], i: int, rng: np.rand
 
 def _open_meshes(split: str, root: Path | None, seed: int) -> Pairs:
     files = find_below(root, *MESH_FILES)
-    meshes = tuple((path.stem, keep_whole(to_unit_sphere(read(path)))) for path in files)
-    return Pairs("shapes:meshes", split, seed, partial(_make_of_mesh, meshes), range(PER_MESH * len(meshes)))
+    meshes = tuple((path.stem, keep_whole(change.to_unit_sphere(read(path)))) for path in files)
+    return Pairs("shapes:meshes", split, seed, partial(_make_of_mesh, meshes), range(12 * len(meshes)))
 
 
-def _variant(base: DatasetInfo, option: str) -> DatasetInfo:
+def _variant(title: str, option: str) -> dict[str, Any]:
     """A mix of ``shapes.toml``, or ``shapes:meshes``, which cuts and crops the user's own meshes."""
-    if option == MESHES:
-        return replace(
-            base,
-            name="shapes:meshes",
-            title="meshes of the user's, cut and cropped",
-            licence="that of the meshes",
-            source="put meshes (obj, off, ply, stl) into the folder shapes/",
-            splits=("test",),
-            present=lambda root: bool(find_below(root, *MESH_FILES)),
-            open=_open_meshes,
-        )
+    if option == "meshes":
+        return {
+            "title": "meshes of the user's, cut and cropped",
+            "licence": "that of the meshes",
+            "source": "put meshes (obj, off, ply, stl) into the folder shapes/",
+            "splits": ("test",),
+            "present": lambda root: bool(find_below(root, *MESH_FILES)),
+            "open": _open_meshes,
+        }
     if option == "many":
         raise InputError(f"{MANY}: has puzzles, not pairs; open it by bitr.data.generated.puzzles(split)")
-    require(option in MIXES, f"shapes:{option}: expected one of {', '.join((*MIXES, MESHES))}")
+    require(option in MIXES, f"shapes:{option}: expected one of {', '.join((*MIXES, 'meshes'))}")
     config, words = MIXES[option]
-    opened = partial(shapes, config=config)
-    return replace(base, name=f"shapes:{option}", title=f"generated objects, {words}", open=opened)
+    return {"title": f"generated objects, {words}", "open": partial(shapes, config=config)}
 
 
 OPEN = {"shapes": shapes}
 VARIANTS = {"shapes": _variant}
 
 
-# puzzles of many pieces, with foreign and missing ones
-
-
 @dataclass(frozen=True)
 class ManyConfig:
-    """Settings of a puzzle; lengths are in a unit in which every shape fits a ball of radius 1."""
+    """Settings of a puzzle of many pieces; the unit of length is the radius of the shapes."""
 
     kind: str | None = None
     """``cut``: the surface of a solid, cut by planes; ``fracture``: the solid, broken; None: in turns."""
@@ -393,9 +339,9 @@ def _make_puzzle(config: ManyConfig, folder: Path, name: str, i: int, rng: np.ra
         seed = FIRST[name] + number % solids
         if kind == "fracture":
             broken = ShapeCache(folder, (count, count)).get(seed)
-            return [sample_by_area(broken.surface(node), config.points, rng) for node in broken.pieces]
+            return [change.sample_by_area(broken.surface(node), config.points, rng) for node in broken.pieces]
         whole = ShapeCache(folder, ShapesConfig().pieces).get(seed).surface(WHOLE)
-        cloud = sample_by_area(whole, count * config.points, rng)
+        cloud = change.sample_by_area(whole, count * config.points, rng)
         return cut_by_planes(replace(cloud, normals=None), count, rng)
 
     own = pieces_of(i)
@@ -406,7 +352,7 @@ def _make_puzzle(config: ManyConfig, folder: Path, name: str, i: int, rng: np.ra
     listed = [listed[int(k)] for k in rng.permutation(len(listed))]
     motions = [random_pose(rng, 1.0) for _ in listed]
     pieces = [
-        replace(jitter(piece, config.noise, rng).moved(motion), name=f"piece-{k}")
+        replace(change.jitter(piece, config.noise, rng).moved(motion), name=f"piece-{k}")
         for k, ((piece, _), motion) in enumerate(zip(listed, motions, strict=True))
     ]
     places = np.stack([inverse(motion) for motion in motions])
@@ -416,8 +362,8 @@ def _make_puzzle(config: ManyConfig, folder: Path, name: str, i: int, rng: np.ra
 
 def cut_by_planes(cloud: Geometry, count: int, rng: np.random.Generator) -> list[Geometry]:
     """Cut a cloud into ``count`` pieces, always through the piece with the most points."""
-    pieces = [take(cloud, np.arange(len(cloud.points)))]
+    pieces = [change.take(cloud, np.arange(len(cloud.points)))]
     while len(pieces) < count:
         largest = max(range(len(pieces)), key=lambda k: len(pieces[k].points))
-        pieces[largest : largest + 1] = split(pieces[largest], rng.uniform(*PUZZLE_SHARE), rng)
+        pieces[largest : largest + 1] = change.split(pieces[largest], rng.uniform(0.35, 0.65), rng)
     return pieces

@@ -17,7 +17,7 @@ from bitr.data.generated.vessels import thin_vessel
 from bitr.data.poses import Points
 from bitr.data.storage import cache_home, load_or_make, recipe_key
 from bitr.data.transforms import area_of, sample_by_area, share_by_area
-from bitr.errors import require
+from bitr.errors import InputError
 from bitr.io import Geometry, area_vectors, join, sample_surface
 
 RECIPE, MADE_WITH = "46a660f3549e", "3.5.4"
@@ -29,11 +29,8 @@ FIRST = {"train": 0, "val": 10**9, "test": 2 * 10**9}
 OUTSIDE = -1  # stands in place of a cut for the surface of the solid before it broke
 WHOLE = 0  # the node that is the whole solid
 
-TRIES = 12  # cuts to try through a piece before it is left as it is
 SHARE = (0.2, 0.8)  # least and greatest share of its volume on either side of a cut
 CHIP = (0.005, 0.1)  # least and greatest share of a chip in the surface of both pieces
-TOUCHING = 0.25  # two nodes fit if they touch along this share of the smaller one's broken surface
-SAMPLES = 400  # points that tell which pieces touch along a cut
 
 
 @dataclass(frozen=True)
@@ -48,13 +45,8 @@ class Relief:
 
 SMOOTH = Relief(0.2, 0.06, (0.3, 1.0), (0.15, 0.9))  # cuts through solids
 ROUGH = Relief(0.05, 0.04, (0.8, 1.3), (0.8, 1.8))  # cuts through vessels, and those that take a chip off
-DEEP = 9.0  # depth of a cutter below its surface, in radii of the solid: farther than anything to be cut
-WIDE = 1.35  # half the width of its surface, in radii of the solid: with a margin
-
-WEAR_LENGTH, LEAST_WEAR, MOST_WEAR = 0.5, 0.3, 2.0
-"""Wave length of the changes of wear, where the whole has size 1, and extremes in multiples of the mean."""
-FILLET = 2**0.5 - 1  # depth of a fillet in the middle of a right angle, in radii: √2 − 1
-LOST = 0.25  # mean depth by which a worn break is lower than a fresh one, in widths of the wear at its edge
+WIDE = 1.35  # half the width of a cutter's surface, in radii of the solid: with a margin
+LEAST_WEAR, MOST_WEAR = 0.3, 2.0  # in multiples of the mean
 
 Height = Callable[[np.ndarray], np.ndarray]  # (n, 2) places in the plane → (n,) heights
 
@@ -108,15 +100,12 @@ class Fracture:
 
 def keep_whole(mesh: Geometry) -> Fracture:
     """A mesh as it is, solid or not: the whole is its only node."""
-    require(mesh.faces is not None, f"{mesh.name}: is a cloud of points, expected a mesh")
-    assert mesh.faces is not None
+    if mesh.faces is None:
+        raise InputError(f"{mesh.name}: is a cloud of points, expected a mesh")
     faces = mesh.faces.astype(np.int32)
     piece, cut = np.zeros(len(faces), np.int16), np.full(len(faces), OUTSIDE, np.int16)
     none = np.zeros(0, np.int16), np.zeros((0, 2), np.int16)
     return Fracture(mesh.points.astype(np.float32), faces, piece, cut, *none)
-
-
-# stored fractures
 
 
 @dataclass(frozen=True)
@@ -155,9 +144,6 @@ def cache_folder(root: Path | None) -> Path:
     if root is not None and (root / "generated").is_dir():
         return root / "generated"
     return cache_home() / "shapes"
-
-
-# breaking
 
 
 def broken_solid(
@@ -207,12 +193,9 @@ def break_solid(
 def _divide(
     given: Solid, rng: np.random.Generator, is_rough: bool, is_chipped: bool
 ) -> tuple[int, Solid, Solid] | None:
-    """The cutter's number and the solid's two sides, both connected and neither too small.
-
-    Below the cut is a share of the volume or, of a chipped solid, a chip with a share of the surface.
-    """
+    """The cutter's number and the solid's two sides, both connected, neither too small; a chip is below."""
     low, high = CHIP if is_chipped else SHARE
-    for _ in range(TRIES):
+    for _ in range(12):
         cutter = random_cutter(given, rng, rng.uniform(low, high), is_rough)
         below, above = given.split(cutter)
         if is_chipped:
@@ -230,9 +213,8 @@ def _gather(parts: dict[int, Solid], cutters: dict[int, int], broke: list[int]) 
     start = 0
     for node, part in parts.items():
         mesh = part.to_mesh64()
-        runs = np.diff(mesh.run_index) // 3
         origin = [cutters.get(int(number), OUTSIDE) for number in mesh.run_original_id]
-        cut.append(np.repeat(np.array(origin, dtype=np.int16), runs))
+        cut.append(np.repeat(np.array(origin, dtype=np.int16), np.diff(mesh.run_index) // 3))
         piece.append(np.full(len(mesh.tri_verts), node, dtype=np.int16))
         points.append(mesh.vert_properties[:, :3].astype(np.float32))
         faces.append(mesh.tri_verts.astype(np.int32) + start)
@@ -243,7 +225,7 @@ def _gather(parts: dict[int, Solid], cutters: dict[int, int], broke: list[int]) 
 
 
 def _find_fits(found: Fracture) -> Fracture:
-    """Add the pairs of nodes that fit."""
+    """Add the pairs of nodes that fit: they touch along a quarter of the smaller one's broken surface."""
     touch = _touching_areas(found)
     nodes = range(1, len(touch))
     own = {node: found.pieces_of(node) for node in nodes}
@@ -253,7 +235,7 @@ def _find_fits(found: Fracture) -> Fracture:
         (a, b)
         for a, b in combinations(nodes, 2)
         if not set(own[a]) & set(own[b])
-        and touch[np.ix_(own[a], own[b])].sum() >= TOUCHING * min(edge[a], edge[b])
+        and touch[np.ix_(own[a], own[b])].sum() >= 0.25 * min(edge[a], edge[b])
     ]
     return replace(found, fits=np.array(fits, dtype=np.int16).reshape(-1, 2))
 
@@ -276,19 +258,13 @@ def _sample_side(
     surfaces = {piece: found.surface(piece, cut) for piece in found.pieces_of(node)}
     areas = {piece: area_of(surface) for piece, surface in surfaces.items()}
     total = sum(areas.values())
-    counts = {piece: round(SAMPLES * area / total) for piece, area in areas.items()}
+    counts = {piece: round(400 * area / total) for piece, area in areas.items()}
     points = [sample_surface(surfaces[p], n, seed=0).points for p, n in counts.items() if n]
     return np.concatenate(points), np.repeat(list(counts), list(counts.values())), total
 
 
-# wear: edges of the break rounded off, and a little of it lost
-
-
 def find_crease(found: Fracture, node: int, spacing: float) -> tuple[Points, Points]:
-    """Find points along the edge between a break and the old surface of a node, one for each ``spacing``.
-
-    With them come unit vectors out of the material, halfway between the normals of both sides.
-    """
+    """Points along the edge of a break, one for each ``spacing``, and normals halfway between its sides."""
     bounding = found.bounding(node)
     faces, is_broken = found.faces[bounding].astype(np.int64), found.cut[bounding] != OUTSIDE
     points = found.points.astype(np.float64)
@@ -328,26 +304,23 @@ def sample_worn(found: Fracture, node: int, n: int, width: float, rng: np.random
     points, normals = cloud.points, cloud.normals
     wear = [_random_wear(rng) for _ in range(2)]
     is_broken = np.arange(len(points)) >= counts[0]
-    points = points - (is_broken * LOST * width * wear[0](points))[:, None] * normals
+    points = points - (is_broken * 0.25 * width * wear[0](points))[:, None] * normals
     crease, directions = find_crease(found, node, LEAST_WEAR * width / 4)
     if not len(crease):
         return replace(cloud, points=points)
     far, nearest = cKDTree(crease).query(cloud.points)
     outward, radius = directions[nearest], width * wear[1](crease[nearest])[:, None]
     within = np.maximum(1 - far[:, None] / radius, 0.0)
-    points = points - FILLET * radius * within**2 * outward
+    points = points - (2**0.5 - 1) * radius * within**2 * outward  # as deep as a fillet in a right angle
     normals = normals + within * outward  # halfway to the middle of the fillet, at the crease
     return replace(cloud, points=points, normals=normals / np.linalg.norm(normals, axis=1, keepdims=True))
 
 
 def _random_wear(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
     """A smooth positive field with a mean of about 1: (n, 3) places → (n,) multiples of the mean wear."""
-    field = Fractal.random(rng, 3, 1, WEAR_LENGTH, 2, 0.5)
+    field = Fractal.random(rng, 3, 1, 0.5, 2, 0.5)
     size = float(np.sqrt((field.gain**2).sum() / 2))
     return lambda at: np.clip(1 + 0.6 * field(at)[:, 0] / size, LEAST_WEAR, MOST_WEAR)
-
-
-# cutters: planes, curved sheets and rough fractures, each as the solid below it
 
 
 def random_cutter(given: Solid, rng: np.random.Generator, share: float, is_rough: bool = False) -> Solid:
@@ -366,7 +339,7 @@ def random_cutter(given: Solid, rng: np.random.Generator, share: float, is_rough
     edge = np.linspace(-WIDE * radius, WIDE * radius, cells + 1)
     u, v = (grid.ravel() for grid in np.meshgrid(edge, edge, indexing="ij"))
     sheet = np.stack([u, v, lift + height(np.stack([u, v], axis=1))], axis=1)
-    made = _solid_below(sheet, cells + 1, -DEEP * radius)
+    made = _solid_below(sheet, cells + 1, -9.0 * radius)  # deeper than anything to be cut
     return made.transform(np.concatenate([turn, center[:, None]], axis=1)).as_original()
 
 

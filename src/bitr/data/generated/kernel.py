@@ -31,9 +31,8 @@ def kernel() -> Any:
     try:
         return import_module("manifold3d")
     except ImportError as error:
-        raise InputError(
-            'making shapes needs manifold3d, which is not installed: pip install -e ".[data]"'
-        ) from error
+        need = 'making shapes needs manifold3d, which is not installed: pip install -e ".[data]"'
+        raise InputError(need) from error
 
 
 def solid(vertices: Points, faces: Faces) -> Solid:
@@ -79,9 +78,6 @@ def union(parts: list[Solid]) -> Solid:
     return module.Manifold.batch_boolean(parts, module.OpType.Add)
 
 
-# random directions
-
-
 def random_direction(rng: np.random.Generator) -> Vector:
     """Uniform on the sphere."""
     v = rng.normal(size=3)
@@ -99,9 +95,6 @@ def frame_about(axis: Vector, rng: np.random.Generator) -> Float64[np.ndarray, "
     x = np.cross(random_direction(rng), z)
     x /= np.linalg.norm(x)
     return np.stack([x, np.cross(z, x), z], axis=1)
-
-
-# rings: turned bodies, tubes along a curve, anything whose sections are closed curves
 
 
 def from_rings(rings: Float64[np.ndarray, "m s 3"]) -> Solid:
@@ -165,9 +158,6 @@ def random_section(rng: np.random.Generator, points: int, *, plain: float, squas
     return np.stack([radius * np.cos(angle), width * radius * np.sin(angle)], -1)
 
 
-# implicit surfaces
-
-
 def level_set(field: Field) -> Solid:
     """The solid on which a field is positive."""
     grid = _grid()
@@ -192,12 +182,9 @@ def _grid() -> Points:
     return np.array(points)
 
 
-# fractal fields: sums of plane waves whose lengths halve from octave to octave
-
-
 @dataclass(frozen=True, eq=False)
 class Fractal:
-    """A smooth field x ↦ Σ gain · cos(wave·x + phase), with c components, on a space of d dimensions."""
+    """A smooth field x ↦ Σ gain · cos(wave·x + phase); wave lengths halve from octave to octave."""
 
     wave: Float64[np.ndarray, "w d"]
     phase: Float64[np.ndarray, " w"]

@@ -28,7 +28,6 @@ from bitr.data.poses import Points, Vector
 EDGE = 0.1  # longest edge of a face, before the detail is added, where the largest radius is 1
 STRETCH = 0.55  # largest stretch or squeeze by detail: below 1 it cannot fold a surface over
 STEPS = 60  # rings along a sweep
-BALL_SEGMENTS = 56  # corners around the ball from which superquadrics are made
 
 Rng = np.random.Generator
 
@@ -59,9 +58,6 @@ def _to_unit_size(given: Solid) -> Solid:
     points = vertices_of(given)
     points -= points.mean(axis=0)
     return with_vertices(given, points / np.linalg.norm(points, axis=1).max())
-
-
-# blobs: balls, limbs, boxes and rings that flow into one another
 
 
 def blob(rng: Rng) -> Solid:
@@ -154,9 +150,6 @@ def _limb(a: Vector, b: Vector, thick: float, thin: float) -> Field:
     return field
 
 
-# sweeps: horns, hooks, rings and rods with a shaped, tapering, twisting section
-
-
 def sweep(rng: Rng) -> Solid:
     """A section along an arc, a wave or a coil, thinner towards its ends."""
     path = (_arc, _wave, _coil)[int(rng.integers(3))](rng)
@@ -190,12 +183,9 @@ def _coil(rng: Rng) -> Points:
     return np.stack([wide * np.cos(angle), wide * np.sin(angle), rise], axis=1)
 
 
-# superquadrics: from boxes over balls to stars
-
-
 def superquadric(rng: Rng) -> Solid:
     """|x/a|, |y/b|, |z/c| with two random exponents, tapered along z and bent about y."""
-    ball = kernel().Manifold.sphere(1.0, BALL_SEGMENTS)
+    ball = kernel().Manifold.sphere(1.0, 56)
     direction = vertices_of(ball)
     size, (e1, e2) = rng.uniform(0.35, 1.0, 3), map(float, rng.choice([0.15, 0.4, 0.7, 1.0, 1.4], 2))
     x, y, z = np.maximum(np.abs(direction / size), 1e-12).T
@@ -214,9 +204,6 @@ def _bend(points: Points, angle: float) -> Points:
     x, y, z = points.T
     arm = 1 / angle - x
     return np.stack([1 / angle - arm * np.cos(angle * z), y, arm * np.sin(angle * z)], axis=1)
-
-
-# boolean combinations: machine parts, furniture, craft with wings, tools and stones
 
 
 def machine_part(rng: Rng) -> Solid:

@@ -13,9 +13,6 @@ from bitr.data.generated.kernel import Section, Solid, random_section, revolve, 
 from bitr.settings import from_mapping, read_toml
 
 AROUND, LEVELS, THIN_LEVELS = 48, 26, 30  # corners around a vessel, and rings from its foot to its rim
-WALL = (0.02, 0.10)  # range of the thickness of a thin wall, in largest radii
-STRETCH = 0.15
-"""Largest stretch or squeeze by which a thin vessel differs from a turned one: its wall stays as thin."""
 NARROWEST = 0.03  # least radius of a hollow
 
 Range = tuple[float, float]
@@ -45,12 +42,10 @@ class Handle:
     thick: Range
 
 
-def _read_styles(file: str) -> list[Style]:
-    table = read_toml(Path(__file__).with_name(file))
-    return [from_mapping(Style, entry, name) for name, entry in table.items()]
-
-
-STYLES, THIN_STYLES = _read_styles("vessels.toml"), _read_styles("thin_vessels.toml")
+STYLES, THIN_STYLES = (
+    [from_mapping(Style, entry, name) for name, entry in read_toml(Path(__file__).with_name(file)).items()]
+    for file in ("vessels.toml", "thin_vessels.toml")
+)
 
 
 def vessel(rng: Rng) -> Solid:
@@ -81,7 +76,7 @@ def thin_vessel(rng: Rng) -> Solid:
     points = kernel.vertices_of(plain)
     points = (points - points.mean(0)) / np.linalg.norm(points - points.mean(0), axis=1).max()
     field = kernel.Fractal.random(rng, 3, 3, rng.uniform(1.5, 3.0), 1, 0.5)
-    points = points + field.times(rng.uniform(0.2, 1.0) * STRETCH / field.slope(points))(points)
+    points = points + field.times(rng.uniform(0.2, 1.0) * 0.15 / field.slope(points))(points)
     points -= points.mean(0)
     return kernel.with_vertices(plain, points / np.linalg.norm(points, axis=1).max())
 
@@ -91,7 +86,7 @@ def _plain_thin_vessel(rng: Rng) -> Solid:
     style = THIN_STYLES[rng.choice(len(THIN_STYLES))]
     height, up = rng.uniform(*style.height), np.linspace(0, 1, THIN_LEVELS)
     profile = _random_profile(rng, style)
-    wall = rng.uniform(*WALL) * profile(up).max()
+    wall = rng.uniform(0.02, 0.10) * profile(up).max()
     pours = rng.random() < style.spout
     is_beak = pours and rng.random() < 0.5
     section = random_section(rng, AROUND, plain=0.75, squash=0.2)

@@ -20,15 +20,10 @@ from bitr.io import Geometry, join, sample_surface
 SECTORS = 24  # pieces around the axis of a turned body: a chord lies 1% of the radius inside its circle
 AROUND = 72  # faces of the seen surface around the axis
 SCANS = Path("manipulation") / "gso_tableware_meshes.npz"
-"""Tableware of Google Scanned Objects, below the folder of data: metres, z up, standing at z = 0, under
-"<name>/v" and "<name>/f"."""
+"""Tableware of Google Scanned Objects, in metres, standing at z = 0, under "<name>/v" and "<name>/f"."""
 CELL = 0.01  # size of a piece of a scan, in metres: larger holes stay open, walls are off by at most 0.5 mm
-OVERLAP = 0.001  # overlap of neighbouring pieces of a scan, so that nothing gets caught between them
-SKIN = 0.001
-"""Thickness of pieces below a scanned surface, so that a flat face has a volume; real walls are thicker."""
 SAMPLES = 40_000
-PIXEL, HOLE_SAMPLES = 0.0015, 60_000
-"""Pixel, in metres, and number of points of the picture from the side that shows a hole."""
+PIXEL = 0.0015  # of the picture from the side that shows a hole, in metres
 
 Piece = Float64[np.ndarray, "_ 3"]  # corners of a convex piece
 Profile = Float64[np.ndarray, "m 2"]  # radii and heights
@@ -51,7 +46,7 @@ class Body:
         return Body(self.name, self.surface.moved(matrix), tuple(move_points(matrix, p) for p in self.pieces))
 
     def about_center(self) -> Body:
-        """The same body with its centre of mass at the origin, as the simulator counts poses."""
+        """The body with its centre of mass at the origin, as the simulator counts poses."""
         return self.moved(pose(np.eye(3), -center_of_mass(self.pieces)))
 
 
@@ -67,9 +62,6 @@ def join_bodies(name: str, *bodies: Body) -> Body:
     """Stick bodies together as they lie."""
     surface = join([body.surface for body in bodies], name)
     return Body(name, surface, tuple(piece for body in bodies for piece in body.pieces))
-
-
-# turned bodies and tubes
 
 
 def revolve(name: str, outer: Profile, inner: Profile, floor: float) -> Body:
@@ -114,9 +106,6 @@ def _surface_through(lines: Float64[np.ndarray, "a m 3"], name: str) -> Geometry
     faces = np.concatenate([np.stack([p, q, r], axis=-1), np.stack([p, r, s], axis=-1)]).reshape(-1, 3)
     edges = points[faces[:, 1]] - points[faces[:, 0]], points[faces[:, 2]] - points[faces[:, 0]]
     return Geometry(points, faces=faces[np.linalg.norm(np.cross(*edges), axis=1) > 1e-12], name=name)
-
-
-# random tableware, no two alike, standing on z = 0
 
 
 def random_mug(name: str, rng: np.random.Generator) -> Body:
@@ -173,9 +162,6 @@ def _vessel(name: str, outer: Profile, wall: float, floor: float) -> Body:
     return revolve(name, outer, inner, floor)
 
 
-# random hangers: a foot, a post, and one or two pegs that rise outwards
-
-
 @dataclass(frozen=True, eq=False)
 class Peg:
     """The middle line of a peg, from the post to its tip."""
@@ -225,9 +211,6 @@ def _bar(name: str, start: Vector, end: Vector, radius: float, around: int = 16)
     return tube(name, np.stack([start, end]), side / np.linalg.norm(side), (radius, radius), around)
 
 
-# the hole of a handle, found from how a mug looks from the side
-
-
 @dataclass(frozen=True, eq=False)
 class Hole:
     """A hole for a peg, in the frame of its body. Centre and radius are those of the widest bar that fits."""
@@ -241,7 +224,7 @@ class Hole:
 
 def find_hole(body: Body, directions: int = 18) -> Hole | None:
     """Find the largest hole seen from a side; (axis × up) points from the body to the handle."""
-    points = sample_surface(body.surface, HOLE_SAMPLES, seed=0).points
+    points = sample_surface(body.surface, 60_000, seed=0).points
     angles = np.linspace(0, np.pi, directions, endpoint=False)
     found = (_hole_along(points, np.array([np.cos(angle), np.sin(angle), 0.0])) for angle in angles)
     return max((hole for hole in found if hole is not None), key=lambda hole: hole.pixels, default=None)
@@ -274,9 +257,6 @@ def _hole_along(points: Points, out: Vector) -> Hole | None:
     return Hole(place, axis, radius, reach, int(sizes.max()))
 
 
-# scanned mugs, bowls and plates
-
-
 def has_scans(root: Path | None) -> bool:
     return root is not None and (root / SCANS).is_file()
 
@@ -303,13 +283,14 @@ def convex_pieces(surface: Geometry) -> tuple[Piece, ...]:
     """The skin of a mesh in convex pieces: one for the points of the surface in each cell of a grid."""
     sample = sample_surface(surface, SAMPLES, seed=0)
     assert sample.normals is not None
-    shifts = OVERLAP * np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
+    # neighbouring pieces overlap by 1 mm, so that nothing gets caught between them
+    shifts = 0.001 * np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
     cells = np.floor((sample.points[None] + shifts[:, None]) / CELL).astype(np.int64)
     cells -= cells.min(axis=(0, 1))
     numbers = np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), tuple(cells.max(axis=(0, 1)) + 1))
     pairs = np.unique(numbers * SAMPLES + np.arange(SAMPLES))  # a point and a cell, each once
     groups = np.split(pairs % SAMPLES, np.flatnonzero(np.diff(pairs // SAMPLES)) + 1)
-    below = sample.points - SKIN * sample.normals
+    below = sample.points - 0.001 * sample.normals  # so that a flat face has a volume
     # a handful of points is a corner that neighbours cover
     clouds = (np.concatenate([sample.points[g], below[g]]) for g in groups if len(g) >= 8)
     return tuple(cloud[ConvexHull(cloud).vertices] for cloud in clouds)

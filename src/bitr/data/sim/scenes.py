@@ -33,20 +33,10 @@ ones. Change it whenever an id gives another scene."""
 SCANNED_EVERY = 4  # if scanned objects are at hand, each fourth scene has them; the others stay the same
 ID = re.compile(r"(mug-hanging|bowl-placing)/(train|val|test)/\d+/\d+(/scanned)?")
 ATTEMPTS = 50  # scenes to draw until one holds
-STEADY = 0.003  # metres that an object may move from its target in a second: far less than success asks for
-CALM = 5e-4  # metres a second, below which an object is at rest
-SECONDS, LONGEST = 1.0, 15.0
-"""Time between the release of an object and the look at it, and most time for it to come to rest."""
 FARTHEST_MOVE, FARTHEST_TURN_DEG = 0.03, 30.0
 """Metres that the centre of mass, and degrees that the object, may move after the release."""
-DEEPEST = 0.02  # deepest start in other bodies, relative to the object's own size: about 3 mm for a mug
 TOUCHING = 0.001  # metres between bodies that count as contact
 UPRIGHT_DEG = 15.0
-
-ALL_AROUND, FROM_ABOVE = (30.0, -30.0) * 3, (20.0, 50.0) * 3
-"""Degrees above the horizon of the views of an object held in the air, and of a support on the table."""
-OWN_AXIS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-"""Two points of the axis of a round object, in its own frame."""
 RECORDINGS = {
     "train": "manipulation/edf_demos/test_demo_demo_*.npz",
     "test": "manipulation/edf_demos/test_unseen_demo_demo_*.npz",
@@ -79,9 +69,6 @@ class Scene:
         return self.target @ inverse(self.draft.observed)
 
 
-# making: drawn, let go to find the place, and kept if the place holds
-
-
 def scene_of(id: str, root: str | os.PathLike[str] | None = None) -> Scene:
     """The scene of a pair, by its id; one of scanned objects needs the folder of data."""
     folder = storage.data_root(root)
@@ -103,7 +90,7 @@ def _find_target(id: str, root: Path | None) -> Arrays:
         target = _settle(draft)
         if target is not None:
             outcome = release(draft, target)
-            if outcome.succeeded and outcome.moved < STEADY:
+            if outcome.succeeded and outcome.moved < 0.003:  # far less than success asks for
                 return {"attempt": np.array(attempt), "target": target}
     raise InputError(f"{id}: none of {ATTEMPTS} drawn scenes holds")
 
@@ -122,15 +109,13 @@ def _settle(draft: Draft) -> Pose | None:
         world.add_table()
         world.add(draft.support, np.eye(4), fixed=True)
         number = world.add(draft.object, draft.start, fixed=False)
-        world.damp(number, 0.95)
-        for _ in range(round(LONGEST / 0.25)):
+        # take away most of the speed each second, as honey does
+        world.do("changeDynamics", number, -1, linearDamping=0.95, angularDamping=0.95)
+        for _ in range(60):  # up to 15 seconds
             world.run(0.25)
-            if world.speed(number, draft.object.size) < CALM:
+            if world.speed(number, draft.object.size) < 5e-4:
                 return world.pose(number)
     return None
-
-
-# judging: an object is placed, let go, and looked at a second later
 
 
 @dataclass(frozen=True)
@@ -147,26 +132,23 @@ class Outcome:
 def success(
     scene: Scene | str, ref_from_src: Float[np.ndarray, "4 4"], root: str | os.PathLike[str] | None = None
 ) -> Outcome:
-    """Place the object of a scene by this pose, let it go, and tell if it stays; a pair's id names its scene.
-
-    The pose is between the clouds of the data set: if they were moved, undo that first.
-    """
+    """Place the object of a scene by this pose between its clouds, let it go, and tell if it stays."""
     found = scene_of(scene, root) if isinstance(scene, str) else scene
     checked = nearest_pose(ref_from_src.astype(np.float64), found.id)
     return release(found.draft, checked @ found.draft.observed)
 
 
 def release(draft: Draft, start: Pose) -> Outcome:
-    """Let the object go at this pose, world from object, and judge where it ends."""
+    """Let the object go at this pose, world from object, and judge where it is a second later."""
     with open_world() as world:
         table, support = world.add_table(), world.add(draft.support, np.eye(4), fixed=True)
         number = world.add(draft.object, start, fixed=False)
         penetration = max(0.0, -min(world.gap(number, table), world.gap(number, support)))
-        deepest = DEEPEST * draft.object.size
+        deepest = 0.02 * draft.object.size  # about 3 mm for a mug
         if penetration > deepest:
             depth = f"{1e3 * penetration:.1f} mm deep in what is there, at most {1e3 * deepest:.1f} mm"
             return Outcome(False, f"placed {depth}", penetration, 0.0, 0.0)
-        world.run(SECONDS)
+        world.run(1.0)
         end = world.pose(number)
         to_table, to_support = world.gap(number, table), world.gap(number, support)
     moved = float(np.linalg.norm(end[:3, 3] - start[:3, 3]))
@@ -184,9 +166,6 @@ def release(draft: Draft, start: Pose) -> Outcome:
     else:
         reason = draft.unmet(end)
     return Outcome(reason is None, reason or "stays", penetration, moved, turned)
-
-
-# the two kinds of scene
 
 
 @dataclass(frozen=True)
@@ -233,11 +212,7 @@ def _draw_mug(rng: np.random.Generator, split: str, choice: int | None, root: Pa
 
 
 def _hanging_pose(hole: Hole, peg: Peg, along: float) -> Pose:
-    """The pose with the peg through the middle of the hole at this distance from the post, the body below.
-
-    There are two ways to hang a mug. The hole's axis always points outwards along the peg: contradictory
-    demonstrations teach nothing.
-    """
+    """The pose with the peg through the hole, the body below, the hole's axis outwards: one way of two."""
     out = peg.direction
     up = np.array([0.0, 0.0, 1.0]) - out * out[2]
     up /= np.linalg.norm(up)
@@ -291,12 +266,9 @@ TASKS = {
 }
 
 
-# pairs
-
-
 def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n: int | None = None) -> Pairs:
     """Open the first ``n`` pairs (None: as many as the paper has); no object is in two splits."""
-    require(split in SPLITS, f"{name}: no split {split!r}, expected one of {', '.join(SPLITS)}")
+    storage.check_split(name, split)
     rows = range(TASKS[name].sizes[split] if n is None else n)
     return Pairs(name, split, seed, partial(_make, name, split, seed, root), rows)
 
@@ -306,22 +278,27 @@ def _make(
 ) -> AssemblyPair:
     is_scanned = objects.has_scans(root) and i % SCANNED_EVERY == SCANNED_EVERY - 1
     id = f"{name}/{split}/{seed}/{i}" + "/scanned" * is_scanned
-    found = _load(f"cameras-{POINTS}-{PIXELS}", id, lambda: _look_at(scene_of(id, root), rng))
+
+    def look() -> Arrays:
+        """The object from above and below, held in the air, and the support on the table from above."""
+        scene = scene_of(id, root)
+        held = scene.draft.object.moved(scene.draft.observed)
+        return {
+            "source_points": see(held, (30.0, -30.0) * 3, rng),
+            "reference_points": see(scene.draft.support, (20.0, 50.0) * 3, rng),
+            "ref_from_src": scene.ref_from_src,
+            "observed": scene.draft.observed,
+        }
+
+    found = _load(f"cameras-{POINTS}-{PIXELS}", id, look)
     sides = ("source", "reference")
     source, reference = (Geometry(found[f"{side}_points"], name=f"{id}/{side}") for side in sides)
-    axis = move_points(found["observed"], OWN_AXIS) if TASKS[name].is_round else None
+    axis = (
+        move_points(found["observed"], np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+        if TASKS[name].is_round
+        else None
+    )
     return AssemblyPair(source, reference, found["ref_from_src"], id, unit="m", axis=axis)
-
-
-def _look_at(scene: Scene, rng: np.random.Generator) -> Arrays:
-    """All that a pair of this scene needs."""
-    draft = scene.draft
-    return {
-        "source_points": see(draft.object.moved(draft.observed), ALL_AROUND, rng),
-        "reference_points": see(draft.support, FROM_ABOVE, rng),
-        "ref_from_src": scene.ref_from_src,
-        "observed": draft.observed,
-    }
 
 
 def read_demonstration(path: Path) -> AssemblyPair:
@@ -329,8 +306,9 @@ def read_demonstration(path: Path) -> AssemblyPair:
     needed = [f"place_{side}_{part}" for side in ("grasp", "scene") for part in ("points", "rgb")]
     with storage.open_npz(path, *needed, "place_target_T") as file:
         *sides, target = (np.asarray(file[key], dtype=np.float64) for key in (*needed, "place_target_T"))
-    is_pose = target.shape == (4, 4)
-    require(is_pose, f"{path}: place_target_T has the shape {target.shape}, expected a 4×4 pose")
+    require(
+        target.shape == (4, 4), f"{path}: place_target_T has the shape {target.shape}, expected a 4×4 pose"
+    )
     clouds = []
     for points, colors in (sides[:2], sides[2:]):
         found = f"points of the shape {points.shape} and colours of {colors.shape}"

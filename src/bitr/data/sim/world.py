@@ -22,9 +22,6 @@ from bitr.io import Geometry
 
 POINTS, PIXELS = 1024, 160  # points of a cloud, and width and height of each depth image
 RATE = 240  # steps a second
-DENSITY = 2000.0  # density of earthenware, kg/m³
-FRICTION = 0.7  # friction of each body; between two, the product counts
-MARGIN = 2e-4  # metres by which the simulator keeps pieces apart: its default of 1 mm would be a visible gap
 
 
 @dataclass(frozen=True)
@@ -45,23 +42,18 @@ class World:
             path = Path(folder) / "pieces.obj"
             path.write_text(_pieces_as_obj(body.pieces))
             shape = self.do("createCollisionShape", self.engine.GEOM_MESH, fileName=str(path))
-            mass = 0.0 if fixed else DENSITY * sum(ConvexHull(piece).volume for piece in body.pieces)
+            volume = sum(ConvexHull(piece).volume for piece in body.pieces)
+            mass = 0.0 if fixed else 2000.0 * volume  # of earthenware, in kg
             place = {"basePosition": pose[:3, 3].tolist(), "baseOrientation": quaternion.tolist()}
             number: int = self.do("createMultiBody", mass, shape, **place)
-        self.do("changeDynamics", number, -1, lateralFriction=FRICTION, collisionMargin=MARGIN)
+        # the margin keeps pieces apart, in metres: the default of 1 mm would be a visible gap
+        self.do("changeDynamics", number, -1, lateralFriction=0.7, collisionMargin=2e-4)
         return number
 
     def add_table(self) -> int:
         """Add a table top at z = 0, thick enough that nothing falls through."""
         shape = self.do("createCollisionShape", self.engine.GEOM_BOX, halfExtents=[2.0, 2.0, 0.5])
         return int(self.do("createMultiBody", 0.0, shape, basePosition=[0.0, 0.0, -0.5]))
-
-    def add_picture(self, body: Body) -> int:
-        """Add the surface of a body as it lies, for pictures only."""
-        assert body.surface.faces is not None
-        vertices, indices = body.surface.points.tolist(), body.surface.faces.ravel().tolist()
-        shape = self.do("createVisualShape", self.engine.GEOM_MESH, vertices=vertices, indices=indices)
-        return int(self.do("createMultiBody", 0.0, -1, shape))
 
     def pose(self, number: int) -> Pose:
         position, quaternion = self.do("getBasePositionAndOrientation", number)
@@ -70,10 +62,6 @@ class World:
     def run(self, seconds: float) -> None:
         for _ in range(round(seconds * RATE)):
             self.do("stepSimulation")
-
-    def damp(self, number: int, amount: float) -> None:
-        """Take away this share of the body's speed each second, as honey does."""
-        self.do("changeDynamics", number, -1, linearDamping=amount, angularDamping=amount)
 
     def speed(self, number: int, size: float) -> float:
         """Speed of the fastest point of a body of this size, m/s."""
@@ -115,14 +103,14 @@ def _pieces_as_obj(pieces: tuple[Piece, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# depth cameras
-
-
 def see(body: Body, elevations: tuple[float, ...], rng: np.random.Generator, points: int = POINTS) -> Points:
     """See a body by depth cameras all around, at these elevations (degrees); hidden parts are missing."""
     first = rng.uniform(0, 360)
     with open_world() as world:
-        number = world.add_picture(body)
+        assert body.surface.faces is not None
+        mesh = {"vertices": body.surface.points.tolist(), "indices": body.surface.faces.ravel().tolist()}
+        picture = world.do("createVisualShape", world.engine.GEOM_MESH, **mesh)
+        number = int(world.do("createMultiBody", 0.0, -1, picture))
         views = [
             _depth_view(world, number, body, elevation, first + 360 * i / len(elevations))
             for i, elevation in enumerate(elevations)
