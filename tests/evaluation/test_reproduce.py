@@ -11,7 +11,7 @@ import pytest
 from bitr.errors import InputError
 from bitr.evaluation import experiment, reproduce
 from bitr.evaluation.evaluate import Evaluation, Score
-from bitr.evaluation.experiment import EXPERIMENTS, Budget, Case, Plan, Weights, find_experiment
+from bitr.evaluation.experiment import EXPERIMENTS, Case, Plan, Weights, find_experiment
 from bitr.evaluation.report import Published, Repeated, table
 from bitr.evaluation.reproduce import Result, Table, difference, run, run_all, run_one
 from bitr.model.checkpoint import load, save
@@ -89,7 +89,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_steps_it_began_with(tmp_path, m
             super().recorded(record)
             raise KeyboardInterrupt
 
-    timed = plan(tmp_path, budget=Budget.of("1h"), limit=1, samplings=1)
+    timed = plan(tmp_path, budget="1h", limit=1, samplings=1)
     with pytest.raises(KeyboardInterrupt):
         result("toy", replace(timed, listener=Stops()))
     heard = Heard()
@@ -200,8 +200,8 @@ def test_right_has_one_criterion(rows):
 
 def test_learned_baselines_are_trained_by_default_when_there_is_time(tmp_path):
     assert plan(tmp_path, baselines=None).learned
-    assert not replace(plan(tmp_path, baselines=None), budget=Budget.of("10m")).learned
-    assert replace(plan(tmp_path, baselines=None), budget=Budget.of("1h")).learned
+    assert not replace(plan(tmp_path, baselines=None), budget="10m").learned
+    assert replace(plan(tmp_path, baselines=None), budget="1h").learned
 
 
 def test_each_share_that_is_kept_is_a_data_set_of_its_own():

@@ -72,7 +72,7 @@ def run(
 
             plan = experiment.Plan(
                 out=output,
-                budget=experiment.Budget.of(budget),
+                budget=budget,
                 seed=seed,
                 samplings=samplings,
                 limit=limit,

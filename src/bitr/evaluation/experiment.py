@@ -24,10 +24,9 @@ from bitr.model.checkpoint import card_of, load
 from bitr.settings import from_file, read_toml
 from bitr.training import Kind, TrainConfig, train
 from bitr.training.config import config_file
-from bitr.training.folder import Listener, Record, Silent, draw_curves
+from bitr.training.folder import Listener, Silent, draw_curves, read_log
 from bitr.training.stream import Source, sources
 
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 MEASURED = ("laws", "speed", "engine", "puzzles")
 """Tables of BENCHMARK.md that are no experiment of the paper; ``tables`` measures them."""
 DECIDED = ("data.name", "data.stand_in", "data.root", "run.seed")
@@ -137,26 +136,14 @@ def find_experiment(name: str) -> Experiment:
 # Options
 
 
-@dataclass(frozen=True)
-class Budget:
-    """The time that training may take; ``full`` stands for the steps of the configs, however long."""
-
-    text: str
-    seconds: float | None
-
-    @classmethod
-    def of(cls, text: str) -> Budget:
-        """From "90s", "10m", "1.5h" or "full"."""
-        if text == "full":
-            return cls(text, None)
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-        if found is None or not float(found[1]):
-            raise InputError(f"--budget {text}: expected a time as 90s, 10m or 1h, or full")
-        return cls(text, float(found[1]) * UNITS[found[2]])
-
-    def shared(self, parts: int) -> float | None:
-        """Seconds for each of several runs."""
-        return None if self.seconds is None else self.seconds / parts
+def seconds_of(budget: str) -> float | None:
+    """Seconds of a budget as "90s", "10m" or "1.5h"; None for "full", the steps of the configs."""
+    if budget == "full":
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", budget)
+    if found is None or not float(found[1]):
+        raise InputError(f"--budget {budget}: expected a time as 90s, 10m or 1h, or full")
+    return float(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
 @dataclass(frozen=True)
@@ -165,7 +152,7 @@ class Plan:
 
     out: Path
     """Each experiment has a folder in it, and goes on where an earlier call left it."""
-    budget: Budget = field(default_factory=lambda: Budget.of("10m"))
+    budget: str = "10m"
     """Time of each experiment; its models share it, each learned baseline gets as much as the model beside
     it."""
     seed: int = 0
@@ -185,6 +172,7 @@ class Plan:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
+        seconds_of(self.budget)  # raises where it is none
         for change in self.changes:
             if change.partition("=")[0].strip() in DECIDED:
                 raise InputError(f"--set {change}: the experiment decides on {' and '.join(DECIDED)}")
@@ -196,7 +184,7 @@ class Plan:
     @property
     def learned(self) -> bool:
         if self.baselines is None:
-            return self.budget.seconds is None or self.budget.seconds > FREELY
+            return (seconds_of(self.budget) or float("inf")) > FREELY
         return self.baselines == "all"
 
     def config(self, data: str) -> TrainConfig:
@@ -219,7 +207,7 @@ class Plan:
         """The settings that a result states."""
         return {
             "bitr": version("bitr"),
-            "budget": self.budget.text,
+            "budget": self.budget,
             "seed": self.seed,
             "samplings": self.samplings,
             "limit": self.limit,
@@ -270,15 +258,15 @@ def trained(
     """
     if plan.model is not None:
         raise InputError("not trained: with --model nothing is")
-    folder = plan.out / "runs" / f"{name.replace(':', '-')}-{plan.budget.text}"
-    saved, seconds = folder / "config.toml", plan.budget.shared(parts)
+    folder = plan.out / "runs" / f"{name.replace(':', '-')}-{plan.budget}"
+    saved, seconds = folder / "config.toml", seconds_of(plan.budget)
     if saved.is_file():
         begun = from_file(TrainConfig, saved).run
         same = {key: getattr(begun, key) for key in ("steps", "validate_every", "checkpoint_every")}
         chosen = replace(config, run=replace(config.run, **same))
     elif seconds is not None:
         log.info("timing some steps of %s", name)
-        chosen = fit_steps(config, seconds, kind)
+        chosen = fit_steps(config, seconds / parts, kind)
     else:
         chosen = config
     log.info("training %s on %s: %d steps", name, config.data.name, chosen.run.steps)
@@ -322,56 +310,37 @@ def _card_words(name: str) -> str:
 # The steps that fit into a budget
 
 
-@dataclass(frozen=True)
-class Pace:
-    """Seconds that a step, a validation, and everything before the first step take."""
-
-    step: float
-    validation: float
-    start: float
-    first: float = 0.0
-    """Extra time of a step of the first epoch."""
-    epoch: int = 0
-    """Steps of an epoch."""
-
-    def steps(self, seconds: float) -> int:
-        """The most steps that fit beside the validations; at least one."""
-        left = USED * seconds - self.start - VALIDATIONS * self.validation
-        new = min(self.epoch, left / (self.step + self.first))
-        return max(1, int(new + (left - new * (self.step + self.first)) / self.step))
-
-
 def fit_steps(config: TrainConfig, seconds: float, kind: Kind | None = None) -> TrainConfig:
     """The config with as many steps as fit, timing included, but no more than it has.
 
-    The learning rate falls over these steps: a short run is a whole one, not the start of a long one.
+    A short run of the ordinary loop is timed, in a folder that is removed. The learning rate falls over the
+    chosen steps: a short run is a whole one, not the start of a long one.
     """
     began = time.perf_counter()
-    pace = measure_pace(config, kind)
-    steps = min(config.run.steps, pace.steps(seconds - (time.perf_counter() - began)))
-    every = -(-steps // VALIDATIONS)
-    return replace(config, run=replace(config.run, steps=steps, validate_every=every, checkpoint_every=every))
-
-
-def measure_pace(config: TrainConfig, kind: Kind | None = None) -> Pace:
-    """The pace of a short run of the ordinary loop, in a folder that is removed."""
     source = sources(config.data)[0]
     epoch = -(-len(source) // config.run.batch)
-    steps = PROBE + (epoch if epoch <= SHORT else 0)
-    short = replace(
-        config,
-        run=replace(config.run, steps=steps, log_every=1, validate_every=steps, checkpoint_every=steps),
-    )
-    clock, began = _Clock(), time.perf_counter()
+    probe = PROBE + (epoch if epoch <= SHORT else 0)
     with tempfile.TemporaryDirectory() as folder:
-        train(short, Path(folder), listener=clock, kind=kind)
-    took = time.perf_counter() - began
-    *_, last, end = clock.seconds  # the record of the last step has the validation in it
-    step = (last - clock.seconds[-2 - SETTLED]) / SETTLED
-    waited = sum(clock.waited[-1 - SETTLED : -1]) / SETTLED
-    first = 0.0 if epoch <= SHORT else waited * _share_done_once(source)
-    validation = max(0.0, end - last - step)
-    return Pace(step - first, validation, max(0.0, took - end), first, epoch)
+        train(_in_steps(config, probe, probe, log_every=1), Path(folder), listener=Silent(), kind=kind)
+        rows = read_log(Path(folder))
+    done = [row["seconds"] for row in rows]
+    start = max(0.0, time.perf_counter() - began - done[-1])
+    # the last record has the validation in it
+    step = (done[-2] - done[-2 - SETTLED]) / SETTLED
+    validation = max(0.0, done[-1] - done[-2] - step)
+    once = 0.0
+    if epoch > SHORT:
+        waiting = sum(row["waiting"] for row in rows[-1 - SETTLED : -1]) / SETTLED
+        once = step * waiting * _share_done_once(source)
+    left = USED * (seconds - time.perf_counter() + began) - start - VALIDATIONS * validation
+    slow = min(epoch, left / step)
+    steps = min(config.run.steps, max(1, int(slow + (left - slow * step) / (step - once))))
+    return _in_steps(config, steps, -(-steps // VALIDATIONS))
+
+
+def _in_steps(config: TrainConfig, steps: int, every: int, **changes: Any) -> TrainConfig:
+    run = replace(config.run, steps=steps, validate_every=every, checkpoint_every=every, **changes)
+    return replace(config, run=run)
 
 
 def _share_done_once(source: Source) -> float:
@@ -384,15 +353,3 @@ def _share_done_once(source: Source) -> float:
             pairs[row]
         took.append(time.perf_counter() - began)
     return max(0.0, 1 - took[1] / took[0])
-
-
-class _Clock(Silent):
-    """Remembers when each step was done, and how long it waited for its pairs."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self.waited: list[float] = []
-
-    def recorded(self, record: Record) -> None:
-        self.waited.append(record.waiting * (record.seconds - self.seconds[-1] if self.seconds else 0.0))
-        self.seconds.append(record.seconds)

@@ -267,7 +267,7 @@ def paper_row(result: Result, number: int, plan: Plan) -> Row:
     experiment, table = result.experiment, result.tables[number]
     ours, others = table.rows[0], _others(table)
     sign = "" if ours.made.startswith("the paper's data") else "†"
-    options = f" --budget {plan.budget.text}" + (" --train" if plan.retrain else "")
+    options = f" --budget {plan.budget}" + (" --train" if plan.retrain else "")
     options += "".join(f" --set {change}" for change in plan.changes)
     refined = [row for row in table.rows if row.name.startswith(f"{ours.name} + ")]
     if SUCCESS in ours.shares:
