@@ -288,7 +288,7 @@ def test_when_no_pair_is_answered_it_says_why(evaluate, own_pairs, tmp_path):
 
 
 def test_plots_without_matplotlib_are_refused_before_any_work(evaluate, own_pairs, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr("bitr.cli.options.find_spec", lambda name: None)
     refused(evaluate("default", own_pairs, "-o", tmp_path / "out"), 'pip install -e ".[viz]"')
     assert not (tmp_path / "out").exists()
 

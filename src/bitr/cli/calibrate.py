@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json as json_format
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from bitr.cli import options
 from bitr.cli.evaluate import open_data
 from bitr.cli.options import Counter, print_report, session
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.files import check_target
 
 if TYPE_CHECKING:
@@ -62,10 +63,9 @@ def run(
     fitted: the confidence that the checkpoint has is measured on the test split.
     """
     chosen = split or ("test" if test else "val")
-    if not test and chosen == "test":
-        raise InputError("--split test: the test split is not fitted on; measure on it with --test")
-    if test and output is not None:
-        raise InputError("--output is for a calibration, and with --test none is fitted")
+    can_fit = test or chosen != "test"
+    require(can_fit, "--split test: the test split is not fitted on; measure on it with --test")
+    require(not test or output is None, "--output is for a calibration, and with --test none is fitted")
     for path in (output, diagram):
         if path is not None:
             check_target(path, force=force)
@@ -75,48 +75,44 @@ def run(
 
         name, new, _ = open_data(model, data, chosen, data_root)
         asked = Origin(name, chosen, seed, pairs)
-        report = _calibrate(model, asked, test, output, data_root, on_pair, new)
+        origin, found, joints = _calibrate(model, asked, test, output, data_root, on_pair, new)
         if diagram is not None:
-            reliability_diagram({model: report.check.reliability}).write(diagram, force=force)
-    print_report(report.to_json() if json else report.to_text(), (report.written, diagram), json)
+            reliability_diagram({model: found.reliability}).write(diagram, force=force)
+    if json:
+        told = {"model": model, **asdict(origin), "joints": list(joints), **found.to_dict()}
+        print(json_format.dumps(told, allow_nan=False))
+        return
+    how = "" if test else ", each by a fit that did not see it"
+    title = f"{model} on {origin.pairs} pairs of {origin.data}, {origin.split}{how}"
+    print_report(
+        f"{title}\n\n{_table(found, joints)}", [None if test else written_to(model, output), diagram], False
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
-    """The figures of a verifier, and the pairs on which they were measured."""
+def _table(found: Check, joints: Sequence[str]) -> str:
+    """The figures as a table in Markdown."""
+    from bitr.evaluation.speed import table_lines
 
-    model: str
-    origin: Origin
-    check: Check
-    joints: tuple[str, ...]
-    written: Path | None
+    figures, wrong = found.to_dict(), found.to_dict()["wrong_above_0.9"]
+    names = {
+        "share right": "share_right",
+        "right candidate found": "share_possible",
+        "mean confidence": "mean_confidence",
+        "calibration error (10 bins)": "expected_calibration_error",
+        "AUROC": "auroc",
+    }
+    cells = {head: "-" if (v := figures[name]) is None else f"{v:.3f}" for head, name in names.items()}
+    cells |= {"wrong above 0.9": "-" if wrong is None else f"{wrong:.1%}", "joints": ", ".join(joints)}
+    return "\n".join(table_lines(list(cells), [list(cells.values())]))
 
-    def to_json(self) -> str:
-        import json
 
-        told = {"model": self.model, **asdict(self.origin), "joints": list(self.joints)}
-        return json.dumps(told | self.check.to_dict(), allow_nan=False)
+def written_to(model: str, output: Path | None) -> Path:
+    """The checkpoint that gets the verifier; weights that come with bitr stay as they are."""
+    from bitr.model.checkpoint import find
 
-    def to_text(self) -> str:
-        """A table in Markdown."""
-        figures = self.check.to_dict()
-
-        def write(name: str, form: str = ".3f") -> str:
-            return "-" if figures[name] is None else format(figures[name], form)
-
-        table = {
-            "share right": write("share_right"),
-            "right candidate found": write("share_possible"),
-            "mean confidence": write("mean_confidence"),
-            "calibration error (10 bins)": write("expected_calibration_error"),
-            "AUROC": write("auroc"),
-            "wrong above 0.9": write("wrong_above_0.9", ".1%"),
-            "joints": ", ".join(self.joints),
-        }
-        how = "" if self.written is None else ", each by a fit that did not see it"
-        title = f"{self.model} on {self.origin.pairs} pairs of {self.origin.data}, {self.origin.split}{how}"
-        rows = (table, ["---"] * len(table), table.values())
-        return "\n".join([title, "", *(f"| {' | '.join(row)} |" for row in rows)])
+    is_own = output is not None or Path(model).exists()
+    require(is_own, f"{model}: these weights come with bitr; name a file for a copy with --output")
+    return output or find(model)
 
 
 def _calibrate(
@@ -127,28 +123,28 @@ def _calibrate(
     root: Path | None,
     on_pair: Counter,
     new: Sequence[AssemblyPair] | None,
-) -> Report:
-    """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has."""
+) -> tuple[Origin, Check, tuple[str, ...]]:
+    """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has.
+
+    Returns the pairs that were found, the figures on them, and the kinds of joint of the weights.
+    """
     from bitr.assembly.network import Network, with_verifier
     from bitr.assembly.orbit import with_symmetry
     from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of, require_enough
-    from bitr.model.checkpoint import find
 
-    target = output or find(model)
-    if not test and output is None and not Path(model).exists():
-        raise InputError(f"{model}: these weights come with bitr; name a file for a copy with --output")
+    target = None if test else written_to(model, output)
     network = Network.of(model)
     known = network.verifier.origin
-    if test and (known.get("data"), known.get("split")) == (asked.data, asked.split):
-        raise InputError(f"{model}: was calibrated on the {asked.split} split of {asked.data}")
+    is_new = not test or (known.get("data"), known.get("split")) != (asked.data, asked.split)
+    require(is_new, f"{model}: was calibrated on the {asked.split} split of {asked.data}")
     samplings = pairs_of(asked, root) if new is None else [new[: asked.pairs]]
     origin = replace(asked, pairs=sum(map(len, samplings)))
     if not test:
         require_enough(origin, origin.pairs)
     rows = collect(network, samplings, on_pair, with_symmetry)
-    if test:
-        return Report(model, origin, check(network.verifier, rows), network.joints, None)
+    if target is None:
+        return origin, check(network.verifier, rows), network.joints
     verifier, found = calibrate(origin, rows)
     joints = tuple(name for name in joints_of(verifier, rows) if name in network.joints)
     with_verifier(model, target, verifier, joints)
-    return Report(model, origin, found, joints, target)
+    return origin, found, joints

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,15 +14,17 @@ from bitr.cli import options
 from bitr.cli.options import (
     PAGES,
     Counter,
+    check_choice,
     check_file,
     check_suffix,
     log,
+    need,
     one_line,
     print_report,
     say,
     session,
 )
-from bitr.errors import InputError, counted
+from bitr.errors import counted, require
 from bitr.files import check_target, write_text
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
 EXAMPLE = "bitr evaluate default bunny --limit 20 --perturb -o results"
 SAMPLINGS = 3
 REFINEMENTS = "none|icp|ot"
-JSON, TABLE, MEDIAN = "evaluation.json", "table.md", "median_pair.png"
-HISTOGRAM, RECALL = "rotation_error.png", "recall.png"
-FILES = (JSON, TABLE, HISTOGRAM, RECALL, MEDIAN)
+FILES = ("evaluation.json", "table.md", "rotation_error.png", "recall.png", "median_pair.png")
 
 Names = Annotated[
     list[str] | None,
@@ -94,13 +93,19 @@ def run(
     """
     given = names or []
     of_a_model = samplings or limit or points or perturb or fast or method != "auto" or refine != "none"
-    _check_usage(given, predictions, bool(of_a_model))
+    wanted = "DATASET with --predictions" if predictions else "MODEL and DATASET"
+    is_right = len(given) == (1 if predictions else 2)
+    require(is_right, f"got {counted(len(given), 'name')}, expected {wanted}")
+    require(
+        not (predictions and of_a_model),
+        "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a model; a file "
+        "of predictions is scored as it is",
+    )
     with session(verbose, counted=True) as on_row:  # torch takes a second to import: something is shown
         from bitr.assembly.assemble import Settings
 
         _check_outputs(output, html, force=force)
-        if refine not in (known := REFINEMENTS.split("|")):
-            raise InputError(f"--refine {refine}: expected one of {', '.join(known)}")
+        check_choice("--refine", refine, REFINEMENTS)
         settings = Settings(method, fast=fast, points=points)
         name, new, note = given[-1], None, None
         if not predictions:
@@ -109,7 +114,8 @@ def run(
         report = job.score(predictions, on_row) if predictions else job.measure(given[0], on_row)
         written = write_folder(output, report, job, force=force) if output is not None else []
         if html is not None:
-            written.append(_write_page(html, report, job, None if predictions else given[0], force=force))
+            _write_page(html, report, job, None if predictions else given[0], force=force)
+            written.append(html)
     print_report(report.to_json() if json else report.to_markdown(), written, json)
 
 
@@ -136,28 +142,13 @@ def open_data(model: str, name: str, split: str, root: Path | None) -> tuple[str
     return found, new, note
 
 
-def _check_usage(given: list[str], predictions: Path | None, of_a_model: bool) -> None:
-    """Raise when arguments and options do not go together."""
-    wanted = "DATASET with --predictions" if predictions else "MODEL and DATASET"
-    if len(given) != (1 if predictions else 2):
-        raise InputError(f"got {counted(len(given), 'name')}, expected {wanted}")
-    if predictions and of_a_model:
-        raise InputError(
-            "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a model; a file "
-            "of predictions is scored as it is"
-        )
-
-
 def _check_outputs(folder: Path | None, html: Path | None, *, force: bool) -> None:
     """Raise when the files cannot be written, before any work is done for them."""
-    if (folder or html) is not None and find_spec("matplotlib") is None:
-        raise InputError(f'{folder or html}: charts need matplotlib: pip install -e ".[viz]" in the clone')
-    if folder is not None:
-        if folder.is_dir():
-            for name in FILES:
-                check_target(folder / name, force=force)
-        else:
-            check_target(folder, force=False)
+    if folder or html:
+        need("matplotlib", f"{folder or html}: charts")
+    for path in [folder / name for name in FILES] if folder and folder.is_dir() else [folder]:
+        if path is not None:
+            check_target(path, force=force and path != folder)
     if html is not None and html.parent == folder and not folder.exists():  # it will be there by then
         check_suffix("--html", html, PAGES)
     else:
@@ -180,7 +171,6 @@ class Job:
     new: Pairs | None = None
     """The user's own pairs that the model was not trained on; None for a data set."""
     note: str | None = None
-    """Said in the report about the pairs."""
 
     def pairs(self, sampling: int) -> Sequence[AssemblyPair]:
         from bitr.data import dataset
@@ -217,7 +207,10 @@ class Job:
                 log.info("%s, sampling %d of %d, %s", self.dataset, sampling + 1, times, test)
                 done, total = (sampling * len(tests) + number) * len(pairs), times * len(tests) * len(pairs)
                 rng = np.random.default_rng([self.seed + sampling, number])
-                on_pair = _shift(on_row, done, total)
+
+                def on_pair(here: int, _: int, done: int = done, total: int = total) -> None:
+                    on_row(done + here, total)
+
                 found[test].append(evaluate(under(method, test, rng), pairs, on_pair))
         names = [f"{network.name}, {test}" for test in tests] if self.perturb else [network.name]
         rows = [Repeated(name, tuple(each)) for name, each in zip(names, found.values(), strict=True)]
@@ -244,16 +237,11 @@ class Job:
         from bitr.evaluation.report import Report
 
         scores = rows[0].pooled.scores
-        if rows[0].pooled.failed == len(scores):
-            why = scores[0].failure
-            raise InputError(f"{self.dataset}: none of the {len(scores)} pairs was answered; {why}")
+        said = f"{self.dataset}: none of the {len(scores)} pairs was answered; {scores[0].failure}"
+        require(rows[0].pooled.failed < len(scores), said)
         own = {"bitr": __version__, "dataset": self.dataset, "split": self.split, "seed": self.seed}
         own |= {} if self.note is None else {"note": self.note}
         return Report(own | settings, tuple(rows))
-
-
-def _shift(on_row: Counter, done: int, total: int) -> Counter:
-    return lambda here, _: on_row(done + here, total)
 
 
 def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list[Path]:
@@ -262,13 +250,15 @@ def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list
     from bitr.show import write_png
 
     folder.mkdir(exist_ok=True)
-    write_text(folder / JSON, report.to_json() + "\n", force=force)
-    write_text(folder / TABLE, report.to_markdown(), force=force)
+    paths = [folder / name for name in FILES]
+    json, markdown, histogram, recall, median = paths
+    write_text(json, report.to_json() + "\n", force=force)
+    write_text(markdown, report.to_markdown(), force=force)
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
-    rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
-    recall_curve(errors).write(folder / RECALL, force=force)
-    write_png(folder / MEDIAN, find_median(report.rows[0], job), force=force)
-    return [folder / name for name in FILES]
+    rotation_histogram(errors).write(histogram, force=force)
+    recall_curve(errors).write(recall, force=force)
+    write_png(median, find_median(report.rows[0], job), force=force)
+    return paths
 
 
 def find_median(row: Repeated, job: Job) -> Scene:
@@ -283,7 +273,7 @@ def find_median(row: Repeated, job: Job) -> Scene:
     return show_pair(pair, pose)
 
 
-def _write_page(path: Path, report: Report, job: Job, model: str | None, *, force: bool) -> Path:
+def _write_page(path: Path, report: Report, job: Job, model: str | None, *, force: bool) -> None:
     """Write the page; without a model it has no law errors."""
     from bitr.assembly.network import Network
     from bitr.show.report import write_evaluation
@@ -292,4 +282,3 @@ def _write_page(path: Path, report: Report, job: Job, model: str | None, *, forc
     method_of = None if network is None else lambda sampling: job.method(network, sampling)
     title = one_line(f"{model or report.rows[0].name} on {job.dataset}, {job.split}")
     write_evaluation(path, report, title, job.pairs, method_of, job.seed, force=force)
-    return path

@@ -7,15 +7,14 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bitr.cli import options
-from bitr.cli.options import say, session
-from bitr.errors import InputError
+from bitr.cli.options import need, say, session
+from bitr.errors import require
 
 if TYPE_CHECKING:
     from bitr.show.viewer import PuzzleViewer, Viewer
@@ -72,18 +71,15 @@ def run(
     opens on the pair of bitr demo. The page is served on this machine alone, until Ctrl-C.
     """
     files = pieces or []
-    if len(files) == 1:
-        raise InputError(
-            "got 1 file, expected SRC and REF, more pieces of a puzzle, or none for the demo's pair"
-        )
-    if files and results is not None:
-        raise InputError("got files and --results, expected one or the other")
-    if len(files) > 2 and method is not None:
-        raise InputError(f"--method is for two pieces, and this is a puzzle of {len(files)}")
-    if data_root is not None and results is None:
-        raise InputError("--data-root goes with --results")
-    if find_spec("viser") is None:
-        raise InputError('bitr view needs viser: pip install -e ".[viz]" in the clone')
+    require(
+        len(files) != 1,
+        "got 1 file, expected SRC and REF, more pieces of a puzzle, or none for the demo's pair",
+    )
+    require(not files or results is None, "got files and --results, expected one or the other")
+    said = f"--method is for two pieces, and this is a puzzle of {len(files)}"
+    require(len(files) < 3 or method is None, said)
+    require(data_root is None or results is not None, "--data-root goes with --results")
+    need("viser", "bitr view")
     if len(files) > 2:
         puzzle = _solve_puzzle(files, model or "default", points, host, port, verbose)
         with puzzle, session(True) if verbose else nullcontext():

@@ -52,7 +52,8 @@ from bitr.evaluation.method import (
 )
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_level
 from bitr.evaluation.report import NOTES, Published, Repeated, as_line, table
-from bitr.evaluation.tables import SUCCESS, run_table, write_result
+from bitr.evaluation.speed import table_lines
+from bitr.evaluation.tables import SUCCESS, law_cells, run_table, write_result
 from bitr.files import whole_file
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
@@ -345,11 +346,9 @@ def _differences(rows: tuple[Repeated, ...]) -> str:
 
 
 def _law_table(laws: dict[str, Laws], pairs: int) -> str:
-    lines = ["| laws (App. D.2) | Δ_bi | Δ_swap | Δ_scale |", "| --- | --- | --- | --- |"]
     names = {f"weights in {name}, largest of {pairs} pairs": each for name, each in laws.items()}
-    for name, each in (names | {"paper": PAPER_LAWS}).items():
-        lines.append(f"| {name} | {each.bi:.0e} | {each.swap:.0e} | {each.scale:.0e} |")
-    return "\n".join(lines)
+    rows = [(name, *law_cells(each)) for name, each in (names | {"paper": PAPER_LAWS}).items()]
+    return "\n".join(table_lines(("laws (App. D.2)", "Δ_bi", "Δ_swap", "Δ_scale"), rows))
 
 
 # Results

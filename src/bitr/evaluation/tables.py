@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from bitr.evaluation.metrics import CHANCE_MEAN, RIGHT, chance_quantile
 from bitr.evaluation.puzzles import STUDIES, Job, Solved, solve_study, summarise
 from bitr.evaluation.report import NONE, Repeated
 from bitr.files import whole_file
-from bitr.testing import PAPER_LAWS, SETTINGS, Laws, Setting, measured_laws, worst
+from bitr.testing import KINDS, PAPER_LAWS, SETTINGS, Laws, measured_laws, worst
 
 if TYPE_CHECKING:
     from bitr.evaluation.reproduce import Result, Table
@@ -80,7 +80,6 @@ SUCCESS = "success in simulation"
 """Name of the share of answers that work."""
 OURS, SEES, MANNER = ("BITR", "bitr assemble"), "looks at the answer", "in the manner of "
 """Beginnings of the names of our rows, the words of a row that is no method, and those before a name."""
-KINDS = {"default": "default", "paper": "paper's construction"}
 
 Row = tuple[str, ...]
 
@@ -148,20 +147,12 @@ def law_rows(plan: Plan) -> Iterator[Row]:
     """The largest law errors of untrained models, setting by setting."""
     for setting in SETTINGS:
         log.info("trying the laws: %s", setting)
-        yield _law_row(_law_name(setting), worst([laws for _, _, laws in measured_laws(setting)]))
-    yield _law_row("the paper's table, one trained model, scaled by 2", PAPER_LAWS)
+        yield str(setting), *law_cells(worst([laws for _, _, laws in measured_laws(setting)]))
+    yield "the paper's table, one trained model, scaled by 2", *law_cells(PAPER_LAWS)
 
 
-def _law_row(name: str, laws: Laws) -> Row:
-    return name, f"{laws.bi:.0e}", f"{laws.swap:.0e}", f"{laws.scale:.0e}"
-
-
-def _law_name(setting: Setting) -> str:
-    weights, points = (str(kind).removeprefix("torch.") for kind in (setting.weights, setting.points))
-    kind = weights if weights == points == "float64" else f"{weights} weights, {points} points"
-    where = f", size {setting.size:.0e}" if setting.size != 1 else ""
-    where += f", {setting.distance:.0e} sizes away from the origin" if setting.distance != 1 else ""
-    return f"{KINDS[setting.config]}, {kind}{where}"
+def law_cells(laws: Laws) -> Row:
+    return tuple(f"{error:.0e}" for error in astuple(laws))
 
 
 def speed_rows(plan: Plan) -> Iterator[Row]:
