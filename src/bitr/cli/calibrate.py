@@ -91,7 +91,7 @@ def run(
 
 def _table(found: Check, joints: Sequence[str]) -> str:
     """The figures as a table in Markdown."""
-    from bitr.evaluation.speed import table_lines
+    from bitr.evaluation.report import table_lines
 
     figures, wrong = found.to_dict(), found.to_dict()["wrong_above_0.9"]
     names = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
@@ -175,11 +175,3 @@ def machine_lines(facts: dict[str, str | int | float]) -> Iterator[str]:
     """The machine as a Markdown list."""
     for key, value in facts.items():
         yield f"- {key.replace('_', ' ')}: {f'{value:.1f}' if isinstance(value, float) else value}"
-
-
-def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """A Markdown table, line by line as its rows are measured."""
-    for cells in (columns, ["---"] * len(columns)):
-        yield f"| {' | '.join(cells)} |"
-    for row in rows:
-        yield f"| {' | '.join(map(str, row))} |"

@@ -17,14 +17,16 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from bitr.errors import InputError
+from bitr.assembly.network import Network
+from bitr.errors import InputError, require
 from bitr.evaluation import speed
 from bitr.evaluation.evaluate import evaluate
 from bitr.evaluation.experiment import Plan
+from bitr.evaluation.method import engine
 from bitr.evaluation.metrics import CHANCE_MEAN, RIGHT, chance_quantile
 from bitr.evaluation.puzzles import STUDIES, Job, Solved, solve_study, summarise
-from bitr.evaluation.report import NONE, Repeated
-from bitr.files import whole_file
+from bitr.evaluation.report import NONE, Repeated, table_lines
+from bitr.files import write_text
 from bitr.testing import KINDS, PAPER_LAWS, SETTINGS, Laws, measured_laws, worst
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ log = logging.getLogger("bitr")
 
 def render(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """The text of a table: its command, and the rows in Markdown."""
-    lines = [f"<!-- {COMMANDS[name]} -->", *speed.table_lines(head, rows)]
+    lines = [f"<!-- {COMMANDS[name]} -->", *table_lines(head, rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +111,7 @@ def merge(kept: str, new: str) -> str:
         return new
     fresh = {row[0]: row for row in rows}
     merged = [fresh.pop(row[0], row) for row in old]
-    return "\n".join([command, *speed.table_lines(head, [*merged, *fresh.values()])]) + "\n"
+    return "\n".join([command, *table_lines(head, [*merged, *fresh.values()])]) + "\n"
 
 
 def write_table(folder: Path, name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Path:
@@ -118,8 +120,7 @@ def write_table(folder: Path, name: str, head: Sequence[str], rows: Iterable[Seq
     path, text = folder / f"{name}.md", render(name, head, rows)
     if path.is_file():
         text = merge(path.read_text(encoding="utf-8"), text)
-    with whole_file(path, force=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text, force=True)
     return path
 
 
@@ -167,9 +168,6 @@ def speed_rows(plan: Plan) -> Iterator[Row]:
 def engine_rows(plan: Plan) -> Iterator[Row]:
     """The default command on test pairs; a data set that is not here is passed over, and one that was
     measured with the same settings is not measured again."""
-    from bitr.assembly.network import Network
-    from bitr.evaluation.method import engine
-
     model = plan.model or "default"
     network = Network.of(model)
     for data, (_, most) in ENGINE.items():
@@ -191,16 +189,14 @@ def engine_rows(plan: Plan) -> Iterator[Row]:
             measured = Repeated(network.name, (evaluate(engine(network), pairs, plan.progress),))
             found = settings | {"rows": [measured.to_dict()]}
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(kept, force=True) as temporary:
-                temporary.write_text(json.dumps(found, allow_nan=False) + "\n", encoding="ascii")
+            write_text(kept, json.dumps(found, allow_nan=False) + "\n", force=True)
         yield engine_row(found)
 
 
 def engine_row(found: Mapping[str, Any]) -> Row:
     """The row of one data set, from what ``engine_rows`` keeps or ``bitr evaluate -o`` writes."""
     data, pooled = found["dataset"], found["rows"][0]["pooled"]
-    if data not in ENGINE:
-        raise InputError(f"{data}: is not in the table, expected one of {', '.join(ENGINE)}")
+    require(data in ENGINE, f"{data}: is not in the table, expected one of {', '.join(ENGINE)}")
     limit = f" --limit {found['limit']}" if found.get("limit") else ""
     turn = pooled["rotation_error_deg"]
     return (
@@ -264,7 +260,9 @@ def paper_row(result: Result, number: int, plan: Plan) -> Row:
     if SUCCESS in ours.shares:
         reached = f"{ours.shares[SUCCESS]:.0%}"
     else:
-        reached = "; ".join([_degrees(ours), *(f"{_last(row)} {_mean(row)}" for row in refined)])
+        reached = "; ".join(
+            [_degrees(ours), *(f"{_last(row)} {_degrees(row).partition(',')[0]}" for row in refined)]
+        )
     said = experiment.said[number] if experiment.said else ""
     published = [(row, row.published.rotation) for row in (ours, *refined) if row.published is not None]
     if published:
@@ -307,10 +305,6 @@ def _three(table: Table, name: str) -> str:
     if row is None or (found := row.pooled.summary("rotation_error_deg")) is None:
         return NONE
     return f"{found.mean:.1f}°, {found.median:.1f}°, {row.pooled.right:.0%}"
-
-
-def _mean(row: Repeated) -> str:
-    return _degrees(row).partition(",")[0]
 
 
 def _degrees(row: Repeated) -> str:
