@@ -152,8 +152,7 @@ def _shuffle(cloud: Any, generator: torch.Generator) -> Any:
     return replace(cloud, **{name: part[:, order] for name, part in parts.items() if part is not None})
 
 
-KINDS = {"default": "default", "paper": "paper's construction"}
-"""The constructions of a model, in words."""
+KINDS = {"default": "default", "paper": "paper's construction"}  # the constructions of a model, in words
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,7 @@ class Laws:
     scale: float
 
 
-PAPER_LAWS = Laws(5e-6, 2e-7, 5e-7)
-"""The paper's own, of one trained model."""
+PAPER_LAWS = Laws(5e-6, 2e-7, 5e-7)  # the paper's own, of one trained model
 
 
 def law_errors(

@@ -37,8 +37,7 @@ METHODS = {
     "given": "given: the pose that you gave",
 }
 
-Fact = tuple[str, str]
-"""A name and a value."""
+Fact = tuple[str, str]  # a name and a value
 
 
 def assemble_pair(

@@ -168,8 +168,7 @@ class Job:
     refine: str
     perturb: bool
     root: Path | None
-    new: Pairs | None = None
-    """The user's own pairs that the model was not trained on; None for a data set."""
+    new: Pairs | None = None  # the user's own pairs that the model was not trained on; None for a data set
     note: str | None = None
 
     def pairs(self, sampling: int) -> Sequence[AssemblyPair]:

@@ -17,8 +17,7 @@ from bitr.errors import InputError, require
 from bitr.files import check_target
 from bitr.settings import read_toml
 
-Counter = Callable[[int, int], None]
-"""Says how many of how many are done."""
+Counter = Callable[[int, int], None]  # says how many of how many are done
 PAGES = (".html", ".htm")
 METHODS, SPLITS = "auto|overlap|seam|mate|touch|model", "train|val|test"
 

@@ -40,8 +40,7 @@ Workers = Annotated[
         help="Pairs that are compared at a time on this machine; by default one per CPU. Not with --ray."
     ),
 ]
-HERE = ("", "local", "auto", "localhost", "127.0.0.1")
-"""Hosts of RAY_ADDRESS that are this machine."""
+HERE = ("", "local", "auto", "localhost", "127.0.0.1")  # hosts of RAY_ADDRESS that are this machine
 
 
 def run(

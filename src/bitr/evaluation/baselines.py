@@ -22,14 +22,12 @@ from bitr.evaluation.method import Method, Solve
 from bitr.evaluation.metrics import Pose
 from bitr.io import spacing_of
 
-POINTS = 5000
-"""Points of a cloud that a classical method sees; a mesh is sampled first."""
+POINTS = 5000  # points of a cloud that a classical method sees; a mesh is sampled first
 LEAST_POINTS, LEAST_EXTENT = 10, 2.0
 """Needed by the libraries, the extent in spacings: one that is left with a single point ends the process."""
 SEED = 0
 
-KEPT = 0.8
-"""Share of the source's points, those closest to the reference, that each round of ICP fits."""
+KEPT = 0.8  # share of the source's points, those closest to the reference, that each round of ICP fits
 MOST_ROUNDS = 500
 GICP_VOXEL, KISS_VOXEL = 0.25, 0.3
 """Default voxels of the libraries, in metres: the clouds are scaled so that their spacing is this."""
@@ -40,8 +38,7 @@ NORMAL_RADIUS, FEATURE_RADIUS = 2.0, 5.0
 """In spacings of the clouds: the voxel of the usual recipe is 1. The clouds were thinned before, so that no
 grid is laid over them."""
 NORMAL_NEIGHBORS, FEATURE_NEIGHBORS = 30, 100
-WITHIN = 1.5
-"""Distance in spacings within which corresponding points must end."""
+WITHIN = 1.5  # distance in spacings within which corresponding points must end
 POINTS_A_TRIAL, EDGE_RATIO = 4, 0.9
 MOST_TRIALS, CONFIDENCE = 100_000, 0.999
 

@@ -44,8 +44,7 @@ MEDIAN = ("float32", "bfloat16")
 """Precisions whose median counts: a barely determined pair is far off with no law broken. Else the worst."""
 
 Pair = tuple[Geometry, Geometry]
-Solve = Callable[[Geometry, Geometry], Any]
-"""Returns a ``Rigid`` or a 4×4 matrix, also as a batch of one."""
+Solve = Callable[[Geometry, Geometry], Any]  # returns a ``Rigid`` or a 4×4 matrix, also as a batch of one
 
 
 @dataclass(frozen=True)

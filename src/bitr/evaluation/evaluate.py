@@ -31,8 +31,7 @@ MOST_POINTS = 20_000
 NUMBERS = tuple(f"m{i}{j}" for i in range(4) for j in range(4))
 """Columns of a csv file with a number in each cell, row by row: m03 is the translation along x."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of pairs that are done and their total."""
+Progress = Callable[[int, int], None]  # called with the number of pairs that are done and their total
 
 
 def evaluate(method: Method, pairs: Sequence[AssemblyPair], progress: Progress | None = None) -> Evaluation:
@@ -70,10 +69,8 @@ class Errors:
     translation_rmse: float
     cd: float
     crd: float
-    placed: float
-    """These five are those of ``metrics.mating_errors``."""
-    registration_rmse: float | None
-    """Only for pairs in metres whose pieces overlap."""
+    placed: float  # the last five are those of ``metrics.mating_errors``
+    registration_rmse: float | None  # only for pairs in metres whose pieces overlap
 
 
 ERRORS = tuple(Errors.__dataclass_fields__)
@@ -85,14 +82,11 @@ class Score:
 
     id: str
     unit: str
-    seconds: float | None
-    """Time of the answer; None where nobody measured it."""
+    seconds: float | None  # time of the answer; None where nobody measured it
     transformation: Pose | None = None
     errors: Errors | None = None
-    failure: str | None = None
-    """The reason why there is no answer; None where there is one."""
-    right: bool = False
-    """True for a pose that is ``metrics.RIGHT`` of a right one."""
+    failure: str | None = None  # the reason why there is no answer; None where there is one
+    right: bool = False  # true for a pose that is ``metrics.RIGHT`` of a right one
     confidence: float | None = None
     size: float | None = None
     """Radius of the assembled shape, in the unit of the pair; None without an answer."""
@@ -172,8 +166,7 @@ class Summary:
     """Statistics over the pairs that were answered."""
 
     mean: float
-    std: float
-    """Standard deviation over the pairs, by n."""
+    std: float  # standard deviation over the pairs, by n
     median: float
     quantiles: dict[str, float]
 

@@ -31,18 +31,14 @@ MEASURED = ("laws", "speed", "engine", "puzzles")
 """Tables of BENCHMARK.md that are no experiment of the paper; ``tables`` measures them."""
 DECIDED = ("data.name", "data.stand_in", "data.root", "run.seed")
 """Settings of a training config that follow from the experiment and the plan."""
-FREELY = 600.0
-"""Seconds of budget beyond which learned baselines are trained by default."""
+FREELY = 600.0  # seconds of budget beyond which learned baselines are trained by default
 PROBE, SETTLED = 12, 6
 """Steps that are timed, and how many of the last of them count: the first ones find pairs made ahead."""
 SHORT = 20
 """Steps of an epoch up to which a whole one comes first: some data sets compute much once for each pair."""
-TIMED = 8
-"""Pairs of a longer epoch that are made twice, to see how much of the work is done only once."""
-VALIDATIONS = 10
-"""Validations of a run whose steps are chosen here."""
-USED = 0.95
-"""Share of the time that is planned for: machines are not equally fast all the time."""
+TIMED = 8  # pairs of a longer epoch that are made twice, to see how much of the work is done only once
+VALIDATIONS = 10  # validations of a run whose steps are chosen here
+USED = 0.95  # share of the time that is planned for: machines are not equally fast all the time
 STAND_INS = {
     "bunny-stand-in": ("", "stand-in: a generated shape, not the bunny"),
     "airplane": ("airplane/*.npz", "airplanes of other collections, not ShapeNet's"),
@@ -64,8 +60,7 @@ class Case:
     """One table of an experiment: a data set, by the name that ``bitr.data.dataset`` knows."""
 
     data: str
-    keep: float | None = None
-    """The share of each cloud that is kept, where the tables differ in it."""
+    keep: float | None = None  # the share of each cloud that is kept, where the tables differ in it
     disturbed: str | None = None
     """The change of the second of two equal shapes, where the tables differ in it."""
 
@@ -150,23 +145,17 @@ def seconds_of(budget: str) -> float | None:
 class Plan:
     """The options common to all experiments of a call."""
 
-    out: Path
-    """Each experiment has a folder in it, and goes on where an earlier call left it."""
+    out: Path  # each experiment has a folder in it, and goes on where an earlier call left it
     budget: str = "10m"
     """Time of each experiment; its models share it, each learned baseline gets as much as the model beside
     it."""
-    seed: int = 0
-    """Seed of training and of the first sampling; the others count up from it."""
+    seed: int = 0  # seed of training and of the first sampling; the others count up from it
     samplings: int = 3
-    limit: int | None = None
-    """Most pairs of each sampling."""
-    model: str | None = None
-    """Weights to use in all rows of BITR; nothing is trained then."""
-    retrain: bool = False
-    """Train, although weights for the data come with bitr."""
+    limit: int | None = None  # most pairs of each sampling
+    model: str | None = None  # weights to use in all rows of BITR; nothing is trained then
+    retrain: bool = False  # train, although weights for the data come with bitr
     baselines: Literal["none", "classical", "all"] | None = None
-    changes: tuple[str, ...] = ()
-    """Changes of the training configs, as "run.batch=4"."""
+    changes: tuple[str, ...] = ()  # changes of the training configs, as "run.batch=4"
     root: Path | None = None
     listener: Listener = field(default_factory=Silent)
     progress: Progress | None = None
@@ -225,10 +214,8 @@ class Weights:
 
     model: BITR
     made: str
-    run: Path | None = None
-    """The folder of the run, if they were trained."""
-    minutes: float | None = None
-    """Time of the training, if it is known."""
+    run: Path | None = None  # the folder of the run, if they were trained
+    minutes: float | None = None  # time of the training, if it is known
 
 
 def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:

@@ -32,17 +32,14 @@ from bitr.training import Kind, TrainConfig
 
 FORMAT = "bitr-baseline-1"
 SEED = 0
-POSE = 12
-"""Numbers that a network gives for a pose: a 3×3 matrix and a translation."""
+POSE = 12  # numbers that a network gives for a pose: a 3×3 matrix and a translation
 LIMITS = {"points": (4, 10**6), "channels": (8, 512)}
 """Far beyond any use, and below what a damaged file could ask for."""
-ROUNDS = 3
-"""Rounds of the methods that move step by step."""
+ROUNDS = 3  # rounds of the methods that move step by step
 NEIGHBORS = (4, 8, 16, 32)
 """A point's mean offset to so many neighbours is an input vector: about a normal, as long as the bend."""
 LEAK = 0.2
-FRAME = 4
-"""Vectors per cloud that all its points' vectors are read off against."""
+FRAME = 4  # vectors per cloud that all its points' vectors are read off against
 
 
 def learned_method(path: str | os.PathLike[str]) -> Method:
@@ -116,10 +113,8 @@ def load(path: str | os.PathLike[str]) -> Regressor:
 class Sizes:
     """Sizes of a network, saved beside its weights."""
 
-    points: int = 1024
-    """Most points of a cloud in training, and so in use."""
-    channels: int = 64
-    """Width of the first layer; all others are multiples of it."""
+    points: int = 1024  # most points of a cloud in training, and so in use
+    channels: int = 64  # width of the first layer; all others are multiples of it
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -137,8 +132,7 @@ class Regressor(nn.Module, ABC):
     on the other pairs of the batch. Weights drawn at construction come from torch's global generator.
     """
 
-    name: ClassVar[str]
-    """The short name, which files and tables know it by."""
+    name: ClassVar[str]  # the short name, which files and tables know it by
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -213,8 +207,7 @@ def network(c_in: int, hidden: int, c_out: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(c_in, hidden), nn.LayerNorm(hidden), nn.ReLU(), nn.Linear(hidden, c_out))
 
 
-Placement = tuple[Rigid, Float64[Tensor, "*b"]]
-"""A pose, and the singular gap of its rotation."""
+Placement = tuple[Rigid, Float64[Tensor, "*b"]]  # a pose, and the singular gap of its rotation
 
 
 def pose_of(numbers: Float[Tensor, "*b 12"]) -> Placement:

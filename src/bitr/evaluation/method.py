@@ -25,12 +25,9 @@ from bitr.io import as_points
 from bitr.model import BITR, BITRConfig
 from bitr.testing import Laws, as_rigid, pose_gap
 
-MESH_POINTS = 2000
-"""Points that a refinement sees of a mesh; of a cloud it sees all."""
-FACTOR = 2.0
-"""Factor of the scaled test, as in the paper."""
-ROUNDS, LEAST = 50, 1e-6
-"""Rounds of the search for a median, and the distance of rotations that are one."""
+MESH_POINTS = 2000  # points that a refinement sees of a mesh; of a cloud it sees all
+FACTOR = 2.0  # factor of the scaled test, as in the paper
+ROUNDS, LEAST = 50, 1e-6  # rounds of the search for a median, and the distance of rotations that are one
 
 Solve = Callable[[AssemblyPair], "Pose | Assembly"]
 """The pose ``ref_from_src`` of a pair, or an answer with a confidence. Only a bound may look at the pair's

@@ -21,22 +21,17 @@ RIGHT_DEGREES, RIGHT_SHARE = 15.0, 0.1
 """Bounds of a right pose: Δr, and the displacement over the size, the radius of the assembled shape."""
 RIGHT = f"within {RIGHT_DEGREES:g}° and {RIGHT_SHARE:g} of the size"
 """The same in words, for everybody who says it."""
-SIZE_ONE = (0.4, 2.5)
-"""Sizes for which thresholds that are meant for shapes of about size 1 have a meaning."""
-MESH_POINTS = 2000
-"""Points sampled on a mesh to decide whether a pose is right."""
+SIZE_ONE = (0.4, 2.5)  # sizes for which thresholds that are meant for shapes of about size 1 have a meaning
+MESH_POINTS = 2000  # points sampled on a mesh to decide whether a pose is right
 PLACED = 0.01
 """Squared Chamfer distance, in squared sizes of the shape, below which Breaking Bad calls a part placed."""
-PARTNERS = 0.05
-"""Metres within which 3DMatch takes two points for the same place."""
-REGISTERED = 0.2
-"""Metres of RMSE below which 3DMatch accepts a pair."""
+PARTNERS = 0.05  # metres within which 3DMatch takes two points for the same place
+REGISTERED = 0.2  # metres of RMSE below which 3DMatch accepts a pair
 CHANCE_MEAN = float(np.rad2deg(np.pi / 2 + 2 / np.pi))
 """126.5°: the mean of θ under the density (1 − cos θ)/π on [0, π], which is (π²/2 + 2)/π."""
 CHANCE_STD = float(np.rad2deg(np.sqrt(np.pi**2 / 12 - 4 / np.pi**2)))
 """37.0°: θ² has the mean π²/3 + 2, less the square of the mean."""
-ANGLES = 2 * np.pi / 3 * np.arange(3)
-"""Three values determine a wave a + b cos θ + c sin θ."""
+ANGLES = 2 * np.pi / 3 * np.arange(3)  # three values determine a wave a + b cos θ + c sin θ
 
 Pose = Float64[np.ndarray, "4 4"]
 Poses = Float64[np.ndarray, "s 4 4"]
@@ -204,8 +199,7 @@ class Benchmark:
     name: str
     degrees: float
     length: float
-    unit: str
-    """Unit of the length: "m", or empty for shapes of size 1. It judges only pairs in that unit."""
+    unit: str  # unit of the length: "m", or empty for shapes of size 1. It judges only pairs in that unit.
 
     @property
     def label(self) -> str:
@@ -226,12 +220,9 @@ BENCHMARKS = (
 class Recall:
     """Recall of one benchmark; the errors are None where no pair was accepted."""
 
-    recall: float
-    """Share of the pairs, failed ones included, that were accepted."""
-    rre: float | None
-    """Mean Δr in degrees of the accepted pairs."""
-    rte: float | None
-    """Mean Δt of the accepted pairs."""
+    recall: float  # share of the pairs, failed ones included, that were accepted
+    rre: float | None  # mean Δr in degrees of the accepted pairs
+    rte: float | None  # mean Δt of the accepted pairs
 
 
 def recall(

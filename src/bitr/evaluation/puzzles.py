@@ -24,13 +24,10 @@ from bitr.evaluation.baselines import baseline
 from bitr.evaluation.metrics import RIGHT_DEGREES, RIGHT_SHARE, displacement, rotation_error_deg
 from bitr.io import as_points
 
-MESH_POINTS = 2000
-"""Points sampled on a mesh."""
+MESH_POINTS = 2000  # points sampled on a mesh
 KITCHEN, IN_ROOM = "7-scenes-redkitchen", 10
-TIMED = 5000
-"""Points of a piece of the study of time."""
-GRID = 0.1
-"""Spacing of the fragments of rooms, in metres."""
+TIMED = 5000  # points of a piece of the study of time
+GRID = 0.1  # spacing of the fragments of rooms, in metres
 LOOP = 0.3
 """Share of a fragment that a pair which is not consecutive must have in common, as in Open3D's own system."""
 
@@ -41,22 +38,17 @@ Solve = Callable[[PuzzleCase, Workshop], Puzzle]
 class PuzzleScore:
     """The errors of one puzzle over the pieces of its object; lengths in the unit of the pieces."""
 
-    pieces: int
-    """Pieces of the object."""
+    pieces: int  # pieces of the object
     right: int
     """Pieces right beside each other: those of the piece that has most pieces right relative to it, and it;
     0 where no two are."""
-    beside_largest: int
-    """Pieces right relative to the largest, which is not counted."""
+    beside_largest: int  # pieces right relative to the largest, which is not counted
     pair_degrees: float
     """Mean rotation error over all pairs of pieces; guesses for pieces that are left over count."""
     worst_degrees: float
-    worst_shift: float
-    """Largest errors over all pairs."""
-    foreign: int
-    """Pieces of other objects."""
-    kept_out: int
-    """Foreign pieces that are in no group with a piece of the object."""
+    worst_shift: float  # both are the largest over all pairs
+    foreign: int  # pieces of other objects
+    kept_out: int  # foreign pieces that are in no group with a piece of the object
 
     @property
     def is_solved(self) -> bool:
@@ -127,8 +119,7 @@ class Study:
     """Takes the root of the data, the split, the seed and i."""
     count: int
     solve: Solve = lambda case, workshop: solve_puzzle(case.pieces, workshop)
-    is_double: bool = False
-    """True where the foreign pieces are an object to put together, too."""
+    is_double: bool = False  # true where the foreign pieces are an object to put together, too
 
 
 @dataclass(frozen=True)

@@ -31,18 +31,15 @@ FRACTURES = {
     "crd": ("CRD · 100", 100.0),
 }
 """Columns of papers on fractures, for pairs without a unit, in the factors that they print."""
-BIN = 7.5
-"""Degrees of a bin of the histogram."""
+BIN = 7.5  # degrees of a bin of the histogram
 DEGREES = np.linspace(0, 180, 181)
-MOST_STEPS = 501
-"""Steps of a recall curve: more would make a page heavy and add nothing to see."""
+MOST_STEPS = 501  # steps of a recall curve: more would make a page heavy and add nothing to see
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """The palette of Okabe and Ito, which people with any colour vision can tell apart."""
 MARKERS, DASHES = "osD^vP*X", ((), (4, 4), (2, 6), (8, 4, 2, 4))
 """Curves that coincide, as those of a lawful model do, are all seen: each shows in the gaps of the next."""
-SIZE, DPI = (3.5, 2.6), 300
-"""In inches: a column of a paper."""
+SIZE, DPI = (3.5, 2.6), 300  # in inches: a column of a paper
 STYLE: Any = {
     "font.size": 8,
     "axes.labelsize": 8,
@@ -80,8 +77,7 @@ class Repeated:
 
     name: str
     samplings: tuple[Evaluation, ...]
-    made: str = ""
-    """The data and the training behind the figures, or why there are none."""
+    made: str = ""  # the data and the training behind the figures, or why there are none
     published: Published | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     """Further columns: shares of the pairs, by their names."""
@@ -158,8 +154,7 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Ite
         yield f"| {' | '.join(map(str, row))} |"
 
 
-Column = tuple[str, list[str], str]
-"""The head, a cell for each row, and the chance level."""
+Column = tuple[str, list[str], str]  # the head, a cell for each row, and the chance level
 
 
 def columns(rows: Sequence[Repeated]) -> Iterator[Column]:
@@ -255,8 +250,7 @@ class Ranked:
     sampling: int
     number: int
     score: Score
-    name: str
-    """The pair's id and, where there are several, its sampling."""
+    name: str  # the pair's id and, where there are several, its sampling
 
 
 def ranked(row: Repeated) -> tuple[Ranked, ...]:
@@ -289,14 +283,11 @@ class Chart:
     """Curves by the names of the methods, and one to compare them with."""
 
     curves: Mapping[str, Curve]
-    level: Mapping[str, Curve]
-    """Chance, or perfect calibration: one curve at most, by its name."""
+    level: Mapping[str, Curve]  # chance, or perfect calibration: one curve at most, by its name
     x_label: str
     y_label: str
-    top: float | None = None
-    """The upper end of y, whose lower end is 0."""
-    x_limits: tuple[float, float] = (0.0, 180.0)
-    """The left end first."""
+    top: float | None = None  # the upper end of y, whose lower end is 0
+    x_limits: tuple[float, float] = (0.0, 180.0)  # the left end first
     x_ticks: Sequence[float] = range(0, 181, 30)
 
     def write(self, path: Path, *, force: bool = False) -> None:

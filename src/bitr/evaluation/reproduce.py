@@ -63,16 +63,14 @@ from bitr.show.stage import show_pair
 from bitr.testing import PAPER_LAWS, Laws, law_errors, worst
 from bitr.training import TrainConfig, TrainingError
 
-ENGINE = "bitr assemble"
-"""The row of the default command with these weights."""
+ENGINE = "bitr assemble"  # the row of the default command with these weights
 PAPER_ONLY = "not run here: the paper's figure alone"
 OVERLAPPING = 0.5
 """Kept share of both clouds from which on they are sure to overlap, and refinement has something to fit."""
 VARIANTS = {"": (True, True), "without swap": (False, True), "without scale": (True, False)}
 """Swap- and scale-equivariance of each variant of the model."""
 LAW_PAIRS = 10
-PAPER_DIFFERENCE = 1e-3
-"""Degrees by which the four tests differ at most in the paper."""
+PAPER_DIFFERENCE = 1e-3  # degrees by which the four tests differ at most in the paper
 SAME_BUDGET = (
     "Learned baselines were trained by the same loop, on the same split and with the same budget each. "
     "They are in the manner of the published methods, not their weights."
@@ -352,11 +350,9 @@ class Table:
 
     title: str
     rows: tuple[Repeated, ...]
-    pairs: Sequence[AssemblyPair]
-    """The first sampling, for pictures and law errors."""
+    pairs: Sequence[AssemblyPair]  # the first sampling, for pictures and law errors
     keep: float | None = None
-    minutes: float | None = None
-    """Training time of the first row, if it is known."""
+    minutes: float | None = None  # training time of the first row, if it is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,10 +362,8 @@ class Result:
     experiment: Experiment
     settings: Mapping[str, Any]
     tables: tuple[Table, ...]
-    notes: tuple[str, ...] = ()
-    """Markdown below the tables."""
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Further figures for the JSON."""
+    notes: tuple[str, ...] = ()  # markdown below the tables
+    more: Mapping[str, Any] = field(default_factory=dict)  # further figures for the JSON
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -22,10 +22,8 @@ from bitr.model import BITR, BITRConfig
 
 CONFIGS: dict[str, Callable[[], BITRConfig]] = {"default": BITRConfig, "paper": BITRConfig.paper}
 SIZES, QUICK_SIZES = (256, 1024, 4096, 16384, 65536), (256, 1024, 4096)
-LARGEST_TO_TRAIN = 4096
-"""Points of a cloud up to which the backward pass is measured."""
-SIDE = 1024
-"""Side of the float32 matrices whose product is the unit of time."""
+LARGEST_TO_TRAIN = 4096  # points of a cloud up to which the backward pass is measured
+SIDE = 1024  # side of the float32 matrices whose product is the unit of time
 
 Job = Callable[[], object]
 

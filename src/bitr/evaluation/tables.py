@@ -78,8 +78,7 @@ SPEED = (
     *(("default", 65536, 1), ("default", 1024, 8)),
 )
 """Model, points of a cloud, and pairs at a time."""
-SUCCESS = "success in simulation"
-"""Name of the share of answers that work."""
+SUCCESS = "success in simulation"  # name of the share of answers that work
 OURS, SEES, MANNER = ("BITR", "bitr assemble"), "looks at the answer", "in the manner of "
 """Beginnings of the names of our rows, the words of a row that is no method, and those before a name."""
 
