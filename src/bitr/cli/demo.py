@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bitr.cli import options
-from bitr.cli.options import log, make_folder, session
+from bitr.cli.options import log, session
+from bitr.files import make_folder
 
 if TYPE_CHECKING:
     from bitr.assembly.network import Network

@@ -188,14 +188,6 @@ def is_among(path: Path, others: Iterable[Path]) -> bool:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder and those above it; one that cannot be made is bad input."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror}); choose another --output") from error
-
-
 def need(module: str, what: str) -> None:
     """Raise where a module of the extra ``viz`` is missing."""
     require(find_spec(module) is not None, f'{what} needs {module}: pip install -e ".[viz]" in the clone')

@@ -21,7 +21,7 @@ from bitr.assembly.finish import METHODS
 from bitr.assembly.network import Network
 from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier
 from bitr.data import AssemblyPair, dataset, is_name
-from bitr.errors import InputError, counted
+from bitr.errors import counted, require
 from bitr.evaluation.metrics import is_right
 
 FOLDS = 5
@@ -53,8 +53,7 @@ def reliability(
     confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"], bins: int = BINS
 ) -> Reliability:
     """Share of right answers against confidence, in bins of equally many answers, up to one."""
-    if len(confidence) < bins:
-        raise InputError(f"{len(confidence)} answers are too few for {bins} bins")
+    require(len(confidence) >= bins, f"{len(confidence)} answers are too few for {bins} bins")
     parts = np.array_split(np.argsort(confidence, kind="stable"), bins)
     return Reliability(
         np.array([confidence[part].mean() for part in parts]),
@@ -199,8 +198,8 @@ def calibrate(
 
 def require_enough(origin: Origin, pairs: int) -> None:
     """Raise where there are too few pairs to fit on, before any work is done for them."""
-    if pairs < LEAST:
-        raise InputError(f"{origin.data}: {counted(pairs, 'pair')}, expected at least {LEAST} to fit on")
+    said = f"{origin.data}: {counted(pairs, 'pair')}, expected at least {LEAST} to fit on"
+    require(pairs >= LEAST, said)
 
 
 def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:

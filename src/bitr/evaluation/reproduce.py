@@ -54,7 +54,7 @@ from bitr.evaluation.method import (
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_level
 from bitr.evaluation.report import NOTES, Published, Repeated, as_line, table, table_lines
 from bitr.evaluation.tables import MANNER, SEES, SUCCESS, law_cells, run_table, write_result
-from bitr.files import write_text
+from bitr.files import make_folder, write_text
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
 from bitr.model.checkpoint import load
@@ -118,15 +118,17 @@ def run_all(plan: Plan) -> tuple[Every, list[Path]]:
 def run_one(experiment: Experiment, plan: Plan) -> tuple[Result, list[Path]]:
     """The result and the files that it was written to, in the experiment's own folder below ``plan.out``."""
     own = replace(plan, out=plan.out / experiment.name)
-    check_folder(own.out)
+    said = f'{own.out}: plots need matplotlib, which is not installed: pip install -e ".[viz]"'
+    require(find_spec("matplotlib") is not None, said)
+    make_folder(own.out)
     result = run(experiment, own)
     return result, write_files(own.out, result) + write_result(plan.out / "tables", result, plan)
 
 
 def run(experiment: Experiment, plan: Plan) -> Result:
     """A table for each case; where the kept share varies, each model goes on from the one that saw more."""
-    if experiment.disturbed and plan.model is not None:
-        raise InputError(f"{experiment.name} is about untrained models: leave out --model")
+    needs_none = not experiment.disturbed or plan.model is None
+    require(needs_none, f"{experiment.name} is about untrained models: leave out --model")
     plan = replace(plan, model=plan.model or experiment.weights, limit=plan.limit or experiment.most)
     for case in experiment.cases:
         if case.disturbed is None:
@@ -418,16 +420,6 @@ class Every:
 
 
 # The files of a result
-
-
-def check_folder(folder: Path) -> None:
-    """Raise when the files cannot be written, before any work is done for them."""
-    said = f'{folder}: plots need matplotlib, which is not installed: pip install -e ".[viz]"'
-    require(find_spec("matplotlib") is not None, said)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
 
 
 def write_files(folder: Path, result: Result) -> list[Path]:
