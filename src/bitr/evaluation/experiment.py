@@ -16,7 +16,7 @@ from typing import Any, Literal
 from bitr.data import AssemblyPair, data_root, dataset, info
 from bitr.data.poses import reseed
 from bitr.data.storage import find_below
-from bitr.errors import InputError, counted, unknown_name
+from bitr.errors import InputError, counted, require, unknown_name
 from bitr.evaluation.evaluate import Progress
 from bitr.evaluation.report import Published
 from bitr.model import BITR
@@ -90,7 +90,7 @@ class Experiment:
     baselines: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     simulated: bool = False
-    published: Mapping[str, Published] = field(default_factory=dict)
+    published: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
@@ -104,21 +104,13 @@ class Experiment:
     def published_in(self, title: str) -> dict[str, Published]:
         """The paper's figures for the rows of one table."""
         parts = ((name.rpartition(": "), figures) for name, figures in self.published.items())
-        return {name: figures for (where, _, name), figures in parts if where in ("", title)}
+        return {name: Published(*figures) for (where, _, name), figures in parts if where in ("", title)}
 
 
-def _read_experiments() -> dict[str, Experiment]:
-    found = {}
-    for name, table in read_toml(Path(__file__).with_name("experiments.toml")).items():
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
-        }
-        values["published"] = {row: Published(*each) for row, each in table.get("published", {}).items()}
-        found[name] = Experiment(name, **values)
-    return found
-
-
-EXPERIMENTS = _read_experiments()
+EXPERIMENTS = {
+    name: Experiment(name, **{key: tuple(v) if isinstance(v, list) else v for key, v in table.items()})
+    for name, table in read_toml(Path(__file__).with_name("experiments.toml")).items()
+}
 
 
 def find_experiment(name: str) -> Experiment:
@@ -163,8 +155,8 @@ class Plan:
     def __post_init__(self) -> None:
         seconds_of(self.budget)  # raises where it is none
         for change in self.changes:
-            if change.partition("=")[0].strip() in DECIDED:
-                raise InputError(f"--set {change}: the experiment decides on {' and '.join(DECIDED)}")
+            is_free = change.partition("=")[0].strip() not in DECIDED
+            require(is_free, f"--set {change}: the experiment decides on {' and '.join(DECIDED)}")
 
     @property
     def classical(self) -> bool:
@@ -230,7 +222,9 @@ def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
     shipped = None if plan.retrain else _shipped(name)
     if shipped is not None:
         minutes = card_of(shipped).get("minutes")
-        return Weights(load(shipped).double(), f"{data}; {_card_words(shipped)}", minutes=minutes)
+        words = f"weights {shipped}, which come with bitr"
+        words += "" if minutes is None else f": trained {minutes:.0f} min"
+        return Weights(load(shipped).double(), f"{data}; {words}", minutes=minutes)
     folder, result = trained(config, name, plan, parts)
     words = f"{data}; {training_words(result, config)}"
     return Weights(load(folder).double(), words, folder, result["seconds"] / 60)
@@ -243,8 +237,7 @@ def trained(
 
     The number of steps that fit into the budget is decided when a run begins.
     """
-    if plan.model is not None:
-        raise InputError("not trained: with --model nothing is")
+    require(plan.model is None, "not trained: with --model nothing is")
     folder = plan.out / "runs" / f"{name.replace(':', '-')}-{plan.budget}"
     saved, seconds = folder / "config.toml", seconds_of(plan.budget)
     if saved.is_file():
@@ -273,25 +266,14 @@ def training_words(result: dict[str, Any], config: TrainConfig) -> str:
 
 def data_words(config: TrainConfig, plan: Plan) -> str:
     """The difference from the paper's data, if there is one."""
-    name = config.data.name.partition(":")[0]
-    if name in STAND_INS:
-        pattern, words = STAND_INS[name]
-        if not pattern or find_below(data_root(plan.root), pattern):
-            return words
-    return "the paper's data"
+    pattern, words = STAND_INS.get(config.data.name.partition(":")[0], ("", "the paper's data"))
+    return words if not pattern or find_below(data_root(plan.root), pattern) else "the paper's data"
 
 
 def _shipped(name: str) -> str | None:
     """The name of shipped weights for a data set; those without the option after the colon serve for any."""
     folder, names = resources.files("bitr") / "weights", (name.replace(":", "-"), name.partition(":")[0])
     return next((each for each in names if (folder / f"{each}.safetensors").is_file()), None)
-
-
-def _card_words(name: str) -> str:
-    """The training of shipped weights, from the card beside them."""
-    card = card_of(name)
-    words = f"weights {name}, which come with bitr"
-    return f"{words}: trained {card['minutes']:.0f} min" if "minutes" in card else words
 
 
 # The steps that fit into a budget

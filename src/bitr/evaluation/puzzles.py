@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
-from bitr.assembly.align import Motions
 from bitr.assembly.puzzle import Puzzle, Workshop, solve_puzzle
 from bitr.data import data_root
 from bitr.data.fragments import bottle_puzzle
@@ -71,12 +69,13 @@ def score_puzzle(case: PuzzleCase, found: Puzzle) -> PuzzleScore:
         shifts.append(displacement(pose, truth, clouds[b], clouds[a]))
         is_right = degrees[-1] < RIGHT_DEGREES and shifts[-1] < RIGHT_SHARE * radius
         right[a, b] = right[b, a] = is_right and group.get(a, -1) == group.get(b, -2)
-    foreign = [k for k, number in enumerate(case.objects) if number != 0]
+    foreign = [k for k in range(len(clouds)) if k not in own]
     with_own = {group[k] for k in own if k in group}
     sizes = [np.square(clouds[k] - clouds[k].mean(0)).sum(1).mean() for k in own]
+    most = int(right.sum(1).max())
     return PuzzleScore(
         pieces=len(own),
-        right=_right_together(right),
+        right=most + 1 if most else 0,
         beside_largest=int(right[own[int(np.argmax(sizes))]].sum()),
         pair_degrees=float(np.mean(degrees)),
         worst_degrees=max(degrees),
@@ -84,11 +83,6 @@ def score_puzzle(case: PuzzleCase, found: Puzzle) -> PuzzleScore:
         foreign=len(foreign),
         kept_out=sum(k not in group or group[k] not in with_own for k in foreign),
     )
-
-
-def _right_together(right: Bool[np.ndarray, "n n"]) -> int:
-    most = int(right.sum(1).max())
-    return most + 1 if most else 0
 
 
 def summarise(scores: Sequence[PuzzleScore]) -> dict[str, float]:
@@ -186,11 +180,13 @@ def multiway(case: PuzzleCase, workshop: Workshop) -> Puzzle:
     clouds = [o3d.geometry.PointCloud(o3d.utility.Vector3dVector(piece.points)) for piece in case.pieces]
     for cloud in clouds:
         cloud.estimate_normals(o3d.geometry.KDTreeSearchParamHybrid(2 * GRID, 30))
-    graph = registration.PoseGraph()
+    graph, plane = registration.PoseGraph(), registration.TransformationEstimationPointToPlane()
     graph.nodes.append(registration.PoseGraphNode(np.eye(4)))
     for i, j in combinations(range(len(clouds)), 2):
         pair = AssemblyPair(case.pieces[i], case.pieces[j], np.eye(4), f"{i}-{j}")
-        pose = _refined(registration, clouds[i], clouds[j], described.solve(pair))
+        pose = described.solve(pair)
+        for reach in (2 * GRID, GRID):
+            pose = registration.registration_icp(clouds[i], clouds[j], reach, pose, plane).transformation
         about = registration.get_information_matrix_from_point_clouds(clouds[i], clouds[j], 1.4 * GRID, pose)
         is_next = j == i + 1
         if is_next:
@@ -199,24 +195,12 @@ def multiway(case: PuzzleCase, workshop: Workshop) -> Puzzle:
             graph.edges.append(registration.PoseGraphEdge(i, j, pose, about, uncertain=not is_next))
     option = registration.GlobalOptimizationOption(1.4 * GRID, 0.25, 1.0, 0)
     method = registration.GlobalOptimizationLevenbergMarquardt()
-    registration.global_optimization(
-        graph, method, registration.GlobalOptimizationConvergenceCriteria(), option
-    )
+    criteria = registration.GlobalOptimizationConvergenceCriteria()
+    registration.global_optimization(graph, method, criteria, option)
     poses = np.stack([np.asarray(node.pose) for node in graph.nodes])
-    return _as_puzzle(case, poses, time.perf_counter() - start)
-
-
-def _refined(registration: Any, source: Any, target: Any, pose: Any) -> Any:
-    estimate = registration.TransformationEstimationPointToPlane()
-    for reach in (2 * GRID, GRID):
-        pose = registration.registration_icp(source, target, reach, pose, estimate).transformation
-    return pose
-
-
-def _as_puzzle(case: PuzzleCase, poses: Motions, seconds: float) -> Puzzle:
-    count, names = len(poses), tuple(piece.name for piece in case.pieces)
-    sure = (1.0,) * count
-    return Puzzle(names, poses, (tuple(range(count)),), (), sure, (), (), seconds, "open3d", ())
+    names, sure = tuple(piece.name for piece in case.pieces), (1.0,) * len(poses)
+    groups, seconds = (tuple(range(len(poses))),), time.perf_counter() - start
+    return Puzzle(names, poses, groups, (), sure, (), (), seconds, "open3d", ())
 
 
 STUDIES = {

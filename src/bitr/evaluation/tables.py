@@ -135,12 +135,9 @@ def as_json(name: str, text: str) -> str:
 def run_table(name: str, plan: Plan) -> tuple[str, list[Path]]:
     """Measure a table of ``MEASURED``: its text, and its file below the folder ``tables`` of the plan."""
     rows = {"laws": law_rows, "speed": speed_rows, "engine": engine_rows, "puzzles": puzzle_rows}[name]
-    folder, path = plan.out / "tables", None
-    for row in rows(plan):
-        path = write_table(folder, name, HEADS[name], [row])
-    if path is None:
-        raise InputError(f"{name}: none of its data is here, see bitr data list")
-    return path.read_text(encoding="utf-8"), [path]
+    written = [write_table(plan.out / "tables", name, HEADS[name], [row]) for row in rows(plan)]
+    require(written, f"{name}: none of its data is here, see bitr data list")
+    return written[-1].read_text(encoding="utf-8"), written[-1:]
 
 
 def law_rows(plan: Plan) -> Iterator[Row]:
