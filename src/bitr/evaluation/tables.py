@@ -90,36 +90,25 @@ log = logging.getLogger("bitr")
 # Files
 
 
-def render(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The text of a table: its command, and the rows in Markdown."""
-    lines = [f"<!-- {COMMANDS[name]} -->", *table_lines(head, rows)]
-    return "\n".join(lines) + "\n"
-
-
 def cells_of(text: str) -> list[Row]:
     """The cells of a table in Markdown, its head among them and the line below it not."""
     lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("| ---")]
     return [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])) for line in lines]
 
 
-def merge(kept: str, new: str) -> str:
-    """A table with the rows of a newer one; rows that only the older one has stay, new ones come last."""
-    command = new.partition("\n")[0]
-    (head, *rows), (old_head, *old) = cells_of(new), cells_of(kept)
-    if head != old_head:
-        return new
-    fresh = {row[0]: row for row in rows}
-    merged = [fresh.pop(row[0], row) for row in old]
-    return "\n".join([command, *table_lines(head, [*merged, *fresh.values()])]) + "\n"
-
-
 def write_table(folder: Path, name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Path:
-    """Write rows into the table of that name below ``folder``, beside those that are there."""
+    """Write rows into the table of that name, below its command; rows that are there stay.
+
+    A row takes the place of the one with the same first cell, and new ones come last. Rows below another head
+    are of an older table, and go.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path, text = folder / f"{name}.md", render(name, head, rows)
-    if path.is_file():
-        text = merge(path.read_text(encoding="utf-8"), text)
-    write_text(path, text, force=True)
+    path = folder / f"{name}.md"
+    old_head, *old = cells_of(path.read_text(encoding="utf-8")) if path.is_file() else [()]
+    fresh = {row[0]: tuple(row) for row in rows}
+    kept = [fresh.pop(row[0], row) for row in old if old_head == tuple(head)]
+    lines = [f"<!-- {COMMANDS[name]} -->", *table_lines(head, [*kept, *fresh.values()])]
+    write_text(path, "\n".join(lines) + "\n", force=True)
     return path
 
 
@@ -194,16 +183,10 @@ def engine_row(found: Mapping[str, Any]) -> Row:
     data, pooled = found["dataset"], found["rows"][0]["pooled"]
     require(data in ENGINE, f"{data}: is not in the table, expected one of {', '.join(ENGINE)}")
     limit = f" --limit {found['limit']}" if found.get("limit") else ""
-    turn = pooled["rotation_error_deg"]
-    return (
-        ENGINE[data][0],
-        f"`bitr evaluate {found['checkpoint']} {data}{limit} --samplings {found['samplings']}`",
-        str(pooled["pairs"]),
-        f"{turn['mean']:.1f}°",
-        f"{turn['median']:.1f}°",
-        f"{pooled['right']:.1%}",
-        f"{pooled['within_5_deg']:.1%}",
-    )
+    command = f"`bitr evaluate {found['checkpoint']} {data}{limit} --samplings {found['samplings']}`"
+    degrees = (f"{pooled['rotation_error_deg'][key]:.1f}°" for key in ("mean", "median"))
+    shares = (f"{pooled[key]:.1%}" for key in ("right", "within_5_deg"))
+    return ENGINE[data][0], command, str(pooled["pairs"]), *degrees, *shares
 
 
 def puzzle_rows(plan: Plan) -> Iterator[Row]:
