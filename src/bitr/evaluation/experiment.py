@@ -107,10 +107,13 @@ class Experiment:
         return {name: Published(*figures) for (where, _, name), figures in parts if where in ("", title)}
 
 
-EXPERIMENTS = {
-    name: Experiment(name, **{key: tuple(v) if isinstance(v, list) else v for key, v in table.items()})
-    for name, table in read_toml(Path(__file__).with_name("experiments.toml")).items()
-}
+def _read_experiment(name: str, table: Mapping[str, Any]) -> Experiment:
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
+    return Experiment(name, **values)
+
+
+TABLES = read_toml(Path(__file__).with_name("experiments.toml"))
+EXPERIMENTS = {name: _read_experiment(name, table) for name, table in TABLES.items()}
 
 
 def find_experiment(name: str) -> Experiment:

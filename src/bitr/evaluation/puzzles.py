@@ -184,7 +184,7 @@ def multiway(case: PuzzleCase, workshop: Workshop) -> Puzzle:
     graph.nodes.append(registration.PoseGraphNode(np.eye(4)))
     for i, j in combinations(range(len(clouds)), 2):
         pair = AssemblyPair(case.pieces[i], case.pieces[j], np.eye(4), f"{i}-{j}")
-        pose = described.solve(pair)
+        pose = described.pose(pair)
         for reach in (2 * GRID, GRID):
             pose = registration.registration_icp(clouds[i], clouds[j], reach, pose, plane).transformation
         about = registration.get_information_matrix_from_point_clouds(clouds[i], clouds[j], 1.4 * GRID, pose)

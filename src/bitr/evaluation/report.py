@@ -173,16 +173,16 @@ def columns(rows: Sequence[Repeated]) -> Iterator[Column]:
     yield column("failed", lambda row: str(row.pooled.failed) if row.samplings else None)
     level = f"{metrics.CHANCE_MEAN:.1f} ± {metrics.CHANCE_STD:.1f}"
     yield column("Δr (°)", lambda row: _error(row, "rotation_error_deg", ".1f"), level)
-    if any(row.published and row.published.rotation for row in rows):
-        yield column("paper Δr (°)", lambda row: row.published and row.published.rotation)
+    if any(_printed(row, "rotation") for row in rows):
+        yield column("paper Δr (°)", partial(_printed, figure="rotation"))
     yield column("median Δr (°)", _median, f"{metrics.chance_quantile(0.5):.1f}")
     yield column("right", lambda row: _share(row.pooled.right))
     yield column("within 5°", lambda row: _share(row.pooled.within(5.0)))
     if any(row.pooled.trust is not None for row in rows):
         yield column("confidence", _trust)
     yield column(f"Δt{unit}", lambda row: _error(row, "translation_error"))
-    if any(row.published and row.published.translation for row in rows):
-        yield column("paper Δt", lambda row: row.published and row.published.translation)
+    if any(_printed(row, "translation") for row in rows):
+        yield column("paper Δt", partial(_printed, figure="translation"))
     yield column(f"displacement{unit}", lambda row: _error(row, "displacement"))
     yield column(f"ADD-S{unit}", lambda row: _error(row, "add_s"))
     yield column(f"Chamfer{square}", lambda row: _error(row, "part_chamfer"))
@@ -197,7 +197,7 @@ def columns(rows: Sequence[Repeated]) -> Iterator[Column]:
             yield column(head, partial(_fracture_error, error=error))
     for name in dict.fromkeys(name for row in rows for name in row.shares):
         yield column(name, lambda row, name=name: _share(row.shares.get(name)))  # type: ignore[misc]
-    yield column("seconds", lambda row: (found := row.pooled.seconds) and f"{found.mean:.2g}")
+    yield column("seconds", _seconds)
 
 
 def _pairs(row: Repeated) -> str | None:
@@ -205,9 +205,18 @@ def _pairs(row: Repeated) -> str | None:
     return f"{len(row.samplings[0].scores)}{times}" if row.samplings else None
 
 
+def _printed(row: Repeated, figure: str) -> str:
+    return getattr(row.published, figure, "")
+
+
 def _median(row: Repeated) -> str | None:
     found = row.pooled.summary("rotation_error_deg")
-    return found and f"{found.median:.1f}"
+    return None if found is None else f"{found.median:.1f}"
+
+
+def _seconds(row: Repeated) -> str | None:
+    found = row.pooled.seconds
+    return None if found is None else f"{found.mean:.2g}"
 
 
 def _share(share: float | None) -> str | None:
@@ -217,7 +226,7 @@ def _share(share: float | None) -> str | None:
 def _error(row: Repeated, error: str, form: str = ".3g") -> str | None:
     found, between, times = row.pooled.summary(error), row.between(error), FRACTURES.get(error, ("", 1.0))[1]
     behind = "" if between is None else f" ({times * between:{form}})"
-    return found and f"{times * found.mean:{form}} ± {times * found.std:{form}}{behind}"
+    return None if found is None else f"{times * found.mean:{form}} ± {times * found.std:{form}}{behind}"
 
 
 def _fracture_error(row: Repeated, error: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from itertools import chain
@@ -157,11 +157,12 @@ def _run_case(
         config = replace(config, run=replace(config.run, init_from=str(before)))
     pairs = _samplings(case, config, plan)
     found: Weights | None = None
+    entries: Iterable[Entry]
     if case.disturbed is not None:
         made = f"{data_words(config, plan)}; not trained"
-        entries = iter([(name, make(name, plan.seed), made) for name, make in UNTRAINED.items()])
+        entries = [(name, make(name, plan.seed), made) for name, make in UNTRAINED.items()]
     elif experiment.variants:
-        entries = chain(*(_variant(variant, experiment, config, plan) for variant in experiment.variants))
+        entries = chain(*[_variant(variant, experiment, config, plan) for variant in experiment.variants])
     else:
         found = weights(config, config.data.name, plan, len(experiment.cases))
         make_rows = _tests if experiment.tests else _comparison
