@@ -224,7 +224,7 @@ def test_each_share_goes_on_from_the_weights_for_the_larger_one(tmp_path, monkey
 
     monkeypatch.setattr(reproduce, "weights", noted)
     monkeypatch.setattr(reproduce, "_samplings", lambda case, config, plan: [[]])
-    monkeypatch.setattr(reproduce, "_measure", lambda entries, pairs, published, shares, plan: ())
+    monkeypatch.setattr(reproduce, "_measure", lambda entries, pairs, experiment, case, plan: ())
     monkeypatch.setattr(Plan, "pairs", lambda self, data, sampling: [])
     run(find_experiment("airplane"), plan(tmp_path, baselines="none", model=None))
     keeps = ["airplane:0.7", "airplane:0.5", "airplane:0.4", "airplane:0.3"]

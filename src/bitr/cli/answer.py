@@ -38,12 +38,12 @@ METHODS = {
 }
 
 Fact = tuple[str, str]  # a name and a value
+Outputs = Mapping[str, Path | None]  # files by their options
 
 
 def assemble_pair(
-    source_file: Path,
-    reference_file: Path,
-    outputs: Mapping[str, Path | None],
+    pieces: Sequence[Path],
+    outputs: Outputs,
     model: str,
     settings: Settings,
     init: Path | None,
@@ -59,17 +59,18 @@ def assemble_pair(
         "--animate": (FILM,),
     }
     wanted = {name: (outputs[name], kinds[name]) for name in kinds}
-    files = check_files([source_file, reference_file], wanted, force=force)
+    files = check_files(pieces, wanted, force=force)
     output, scene_file, html, picture, animate = (outputs[name] for name in kinds)
     if animate is not None:
         check_film(animate)
     start = None if init is None else read_pose(init)
     log.info("loading the model %s", model)
     network = Network.of(model)
-    log.info("reading %s", source_file)
-    source = read(source_file)
-    log.info("reading %s", reference_file)
-    reference = read(reference_file)
+    geometries = []
+    for piece in pieces:
+        log.info("reading %s", piece)
+        geometries.append(read(piece))
+    source, reference = geometries
     asked = settings if html is None else report_settings(settings)
     shown = assemble_geometries(source, reference, network, asked, start)
     assembly = shown if html is None else best_of(shown, settings.hypotheses)
@@ -81,11 +82,9 @@ def assemble_pair(
     if scene_file is not None:
         write_scene(scene_file, {"source": assembly.moved(source), "reference": reference}, force=force)
     if html or picture or animate:
-        rows = (
-            report_rows(assembly, source, reference, network, settings, given=init is not None)
-            if html
-            else []
-        )
+        rows = []
+        if html:
+            rows = report_rows(assembly, source, reference, network, settings, given=init is not None)
         scene = Scene(
             as_points(assembly.scaled(source), MOST_SHOWN, seed=0).points,
             as_points(reference, MOST_SHOWN, seed=0).points,

@@ -127,10 +127,7 @@ def run(
         else:
             outputs = {"--output": output, "--scene": scene, "--html": html}
             outputs |= {"--picture": picture, "--animate": animate}
-            source, reference = files
-            assembly, written = answer.assemble_pair(
-                source, reference, outputs, model, settings, init, force=force
-            )
+            assembly, written = answer.assemble_pair(files, outputs, model, settings, init, force=force)
     if many:
         answer.show_summary(summary, json)
         return 2 if summary.errors else 0

@@ -12,13 +12,12 @@ import typer
 
 from bitr.cli import options
 from bitr.cli.evaluate import open_data
-from bitr.cli.options import Counter, print_report, session
+from bitr.cli.options import print_report, session
 from bitr.errors import require
 from bitr.files import check_target
 
 if TYPE_CHECKING:
-    from bitr.data import AssemblyPair
-    from bitr.evaluation.calibrate import Check, Origin
+    from bitr.evaluation.calibrate import Check
 
 EXAMPLE = "bitr calibrate runs/bunny bunny --pairs 300"
 
@@ -70,12 +69,32 @@ def run(
         if path is not None:
             check_target(path, force=force)
     with session(verbose, counted=True) as on_pair:  # torch takes a second to import: something is shown
-        from bitr.evaluation.calibrate import Origin
+        from bitr.assembly.network import Network, with_verifier
+        from bitr.assembly.orbit import with_symmetry
+        from bitr.evaluation import calibrate as work
         from bitr.evaluation.report import reliability_diagram
+        from bitr.model.checkpoint import find
 
         name, new, _ = open_data(model, data, chosen, data_root)
-        asked = Origin(name, chosen, seed, pairs)
-        origin, found, joints = _calibrate(model, asked, test, output, data_root, on_pair, new)
+        is_own = test or output is not None or Path(model).exists()
+        require(is_own, f"{model}: these weights come with bitr; name a file for a copy with --output")
+        target = None if test else output or find(model)
+        network = Network.of(model)
+        known = network.verifier.origin
+        is_new = not test or (known.get("data"), known.get("split")) != (name, chosen)
+        require(is_new, f"{model}: was calibrated on the {chosen} split of {name}")
+        origin = work.Origin(name, chosen, seed, pairs)
+        samplings = work.pairs_of(origin, data_root) if new is None else [new[:pairs]]
+        origin = replace(origin, pairs=sum(map(len, samplings)))
+        if not test:
+            work.require_enough(origin, origin.pairs)
+        rows = work.collect(network, samplings, on_pair, with_symmetry)
+        if target is None:
+            joints, found = network.joints, work.check(network.verifier, rows)
+        else:
+            verifier, found = work.calibrate(origin, rows)
+            joints = tuple(each for each in work.joints_of(verifier, rows) if each in network.joints)
+            with_verifier(model, target, verifier, joints)
         if diagram is not None:
             reliability_diagram({model: found.reliability}).write(diagram, force=force)
     if json:
@@ -84,67 +103,22 @@ def run(
         return
     how = "" if test else ", each by a fit that did not see it"
     title = f"{model} on {origin.pairs} pairs of {origin.data}, {origin.split}{how}"
-    print_report(
-        f"{title}\n\n{_table(found, joints)}", [None if test else written_to(model, output), diagram], False
-    )
+    print_report(f"{title}\n\n{_table(found, joints)}", (target, diagram), as_json=False)
 
 
 def _table(found: Check, joints: Sequence[str]) -> str:
     """The figures as a table in Markdown."""
     from bitr.evaluation.report import table_lines
 
-    figures, wrong = found.to_dict(), found.to_dict()["wrong_above_0.9"]
+    figures = found.to_dict()
     names = {
         "share right": "share_right",
         "right candidate found": "share_possible",
         "mean confidence": "mean_confidence",
         "calibration error (10 bins)": "expected_calibration_error",
         "AUROC": "auroc",
+        "wrong above 0.9": "wrong_above_0.9",
     }
-    cells = {head: "-" if (v := figures[name]) is None else f"{v:.3f}" for head, name in names.items()}
-    cells |= {"wrong above 0.9": "-" if wrong is None else f"{wrong:.1%}", "joints": ", ".join(joints)}
-    return "\n".join(table_lines(list(cells), [list(cells.values())]))
-
-
-def written_to(model: str, output: Path | None) -> Path:
-    """The checkpoint that gets the verifier; weights that come with bitr stay as they are."""
-    from bitr.model.checkpoint import find
-
-    is_own = output is not None or Path(model).exists()
-    require(is_own, f"{model}: these weights come with bitr; name a file for a copy with --output")
-    return output or find(model)
-
-
-def _calibrate(
-    model: str,
-    asked: Origin,
-    test: bool,
-    output: Path | None,
-    root: Path | None,
-    on_pair: Counter,
-    new: Sequence[AssemblyPair] | None,
-) -> tuple[Origin, Check, tuple[str, ...]]:
-    """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has.
-
-    Returns the pairs that were found, the figures on them, and the kinds of joint of the weights.
-    """
-    from bitr.assembly.network import Network, with_verifier
-    from bitr.assembly.orbit import with_symmetry
-    from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of, require_enough
-
-    target = None if test else written_to(model, output)
-    network = Network.of(model)
-    known = network.verifier.origin
-    is_new = not test or (known.get("data"), known.get("split")) != (asked.data, asked.split)
-    require(is_new, f"{model}: was calibrated on the {asked.split} split of {asked.data}")
-    samplings = pairs_of(asked, root) if new is None else [new[: asked.pairs]]
-    origin = replace(asked, pairs=sum(map(len, samplings)))
-    if not test:
-        require_enough(origin, origin.pairs)
-    rows = collect(network, samplings, on_pair, with_symmetry)
-    if target is None:
-        return origin, check(network.verifier, rows), network.joints
-    verifier, found = calibrate(origin, rows)
-    joints = tuple(name for name in joints_of(verifier, rows) if name in network.joints)
-    with_verifier(model, target, verifier, joints)
-    return origin, found, joints
+    forms = {head: ".1%" if head.startswith("wrong") else ".3f" for head in names}
+    cells = ["-" if figures[key] is None else f"{figures[key]:{forms[head]}}" for head, key in names.items()]
+    return "\n".join(table_lines([*names, "joints"], [[*cells, ", ".join(joints)]]))

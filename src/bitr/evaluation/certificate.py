@@ -44,6 +44,7 @@ MEDIAN = ("float32", "bfloat16")
 """Precisions whose median counts: a barely determined pair is far off with no law broken. Else the worst."""
 
 Pair = tuple[Geometry, Geometry]
+Make = Callable[[torch.Generator], Pair]
 Solve = Callable[[Geometry, Geometry], Any]  # returns a ``Rigid`` or a 4×4 matrix, also as a batch of one
 
 
@@ -123,7 +124,6 @@ def certify(
 
     With a ``network`` also those of ``bitr.assemble`` on overlapping clouds and meshes, fast and by default.
     """
-    _check_trials(trials)
     rows: list[Row] = []
     for label, dtype in (("float64", torch.float64), ("float32", torch.float32), ("bfloat16", torch.float32)):
         rounded = label == "bfloat16"
@@ -150,7 +150,6 @@ def audit(
 
     An answer in float32 is held to the bounds of float32. An error inside the function is bad input.
     """
-    _check_trials(trials)
 
     def solve(source: Geometry, reference: Geometry) -> Tensor:
         try:
@@ -173,11 +172,6 @@ def audit(
     return Certificate(name, seed, tuple(_try_laws(name, solve, precision, halves, trials, seed)))
 
 
-def _check_trials(trials: int) -> None:
-    said = f"trials = {trials}: expected a whole number from 1 to {MOST_TRIALS}"
-    require(1 <= trials <= MOST_TRIALS, said)
-
-
 def _pass_of(model: BITR, dtype: torch.dtype, autocast: bool) -> Solve:
     """The forward pass of a copy of the model in this precision, on the features that it takes."""
     own, config = deepcopy(model).cpu().to(dtype).eval(), model.config
@@ -193,14 +187,7 @@ def _pass_of(model: BITR, dtype: torch.dtype, autocast: bool) -> Solve:
     return solve
 
 
-def _try_laws(
-    path: str,
-    solve: Solve,
-    precision: str,
-    make: Callable[[torch.Generator], Pair],
-    trials: int,
-    seed: int,
-) -> Iterator[Row]:
+def _try_laws(path: str, solve: Solve, precision: str, make: Make, trials: int, seed: int) -> Iterator[Row]:
     """The three laws on new pairs, with motions by about their size and factors between 1/100 and 100.
 
     Where the median counts, there are enough trials to have one.
@@ -210,6 +197,8 @@ def _try_laws(
         pose = as_rigid(solve(source, reference))
         return pose[0] if pose.rotation.dim() == 3 else pose
 
+    said = f"trials = {trials}: expected a whole number from 1 to {MOST_TRIALS}"
+    require(1 <= trials <= MOST_TRIALS, said)
     generator, found = torch.Generator().manual_seed(seed), []
     for _ in range(max(FEWEST_FOR_A_MEDIAN if precision in MEDIAN else 1, trials)):
         pair = make(generator)
@@ -226,9 +215,8 @@ def _try_laws(
 
 def cloud_pair(generator: torch.Generator, share: float = 0.4) -> Pair:
     """Two pieces of a generated shape, ``share`` of its points in the source."""
-    return _place(
-        [_dress(piece) for piece in cut(bumpy_shape(POINTS, generator), share, generator)], generator
-    )
+    pieces = cut(bumpy_shape(POINTS, generator), share, generator)
+    return _place([_dress(piece) for piece in pieces], generator)
 
 
 def overlapping_pair(generator: torch.Generator, n: int = 500, noise: float = 0.003) -> Pair:

@@ -52,7 +52,7 @@ from bitr.evaluation.method import (
     under,
 )
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_level
-from bitr.evaluation.report import NOTES, Published, Repeated, as_line, table, table_lines
+from bitr.evaluation.report import NOTES, Repeated, as_line, table, table_lines
 from bitr.evaluation.tables import MANNER, SEES, SUCCESS, law_cells, run_table, write_result
 from bitr.files import make_folder, write_text
 from bitr.io import Geometry
@@ -165,15 +165,16 @@ def _run_case(
         entries = chain(*[_variant(variant, experiment, config, plan) for variant in experiment.variants])
     else:
         found = weights(config, config.data.name, plan, len(experiment.cases))
-        make_rows = _tests if experiment.tests else _comparison
-        entries = make_rows(experiment, case, config, plan, found)
-    shares = success_share if experiment.simulated else None
-    rows = _measure(list(entries), pairs, experiment.published_in(case.title), shares, plan)
+        if experiment.tests:
+            entries = _tests("BITR", experiment, config, plan, found)
+        else:
+            entries = _comparison(experiment, case, config, plan, found)
+    rows = _measure(list(entries), pairs, experiment, case, plan)
     title = config.data.name if case == Case(case.data) else case.title
     return Table(title, rows, pairs[0], case.keep, None if found is None else found.minutes), found
 
 
-def _samplings(case: Case, config: TrainConfig, plan: Plan) -> list[Sequence[AssemblyPair]]:
+def _samplings(case: Case, config: TrainConfig, plan: Plan) -> Samplings:
     """The test pairs of every sampling, made once for all methods."""
     name, numbers = config.data.name, range(plan.samplings)
     log.info("making the test pairs of %s", name)
@@ -203,6 +204,7 @@ def disturbed(shape: Geometry, how: str, seed: int) -> Pairs:
 # Rows
 
 
+Samplings = Sequence[Sequence[AssemblyPair]]
 Entry = tuple[str, Method | None, str]
 """The name of a row and its method, with the data and training behind it; without one, why there is none."""
 
@@ -228,12 +230,7 @@ def _comparison(
 
 
 def _tests(
-    experiment: Experiment,
-    case: Case | None,
-    config: TrainConfig,
-    plan: Plan,
-    found: Weights,
-    name: str = "BITR",
+    name: str, experiment: Experiment, config: TrainConfig, plan: Plan, found: Weights
 ) -> Iterator[Entry]:
     """The model on the original, swapped, scaled and moved pairs."""
     method = model_alone(found.model, config.data.points_used)
@@ -253,7 +250,7 @@ def _variant(variant: str, experiment: Experiment, config: TrainConfig, plan: Pl
     lacking = replace(config, model=replace(config.model, swap=swap, scale=scale))
     run = "-".join([config.data.name, *variant.split()])
     found = weights(lacking, run, plan, len(experiment.variants))
-    return _tests(experiment, None, config, plan, found, name)
+    return _tests(name, experiment, config, plan, found)
 
 
 def _classical(name: str) -> Entry:
@@ -276,20 +273,16 @@ def _learned(name: str, experiment: Experiment, config: TrainConfig, plan: Plan)
 
 
 def _measure(
-    entries: Sequence[Entry],
-    samplings: Sequence[Sequence[AssemblyPair]],
-    published: Mapping[str, Published],
-    shares: Callable[[Evaluation, Plan], dict[str, float]] | None,
-    plan: Plan,
+    entries: Sequence[Entry], samplings: Samplings, experiment: Experiment, case: Case, plan: Plan
 ) -> tuple[Repeated, ...]:
     """A row for each entry on every sampling, and below them those that only the paper has."""
-    rows = []
+    rows, published = [], experiment.published_in(case.title)
     for name, method, made in entries:
         row = Repeated(name, (), made, published.get(name))
         if method is not None:
             log.info("evaluating %s", name)
             row = replace(row, samplings=tuple(evaluate(method, p, plan.progress) for p in samplings))
-            row = row if shares is None else replace(row, shares=shares(row.pooled, plan))
+            row = replace(row, shares=success_share(row.pooled, plan)) if experiment.simulated else row
         rows.append(row)
     alone = {name: each for name, each in published.items() if name not in {row.name for row in rows}}
     return *rows, *(Repeated(name, (), PAPER_ONLY, each) for name, each in alone.items())
