@@ -20,7 +20,7 @@ lint: .venv/dev
 	$(BIN)/mypy
 
 bench: .venv/dev
-	$(BIN)/python -m bitr.testing
+	$(BIN)/bitr reproduce laws
 	$(BIN)/bitr bench
 	$(BIN)/python -m benchmarks.speed
 

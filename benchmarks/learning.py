@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from bitr.evaluation.experiment import measure_pace
+from bitr.evaluation.experiment import fit_steps
 from bitr.settings import from_file
 from bitr.training import TrainConfig, train
 from bitr.training.config import config_file
@@ -49,15 +49,13 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("config", choices=VARIANTS, help="training config that comes with bitr")
-    parser.add_argument("--seconds", type=float, default=80.0, help="of steps, without validation")
+    parser.add_argument("--seconds", type=float, default=80.0, help="of timing and training")
     options = parser.parse_args()
     print("| variant | settings | steps | mean Δr, held out | median |\n| --- | --- | --- | --- | --- |")
     for name, settings in VARIANTS[options.config].items():
         config = from_file(TrainConfig, config_file(options.config), settings)
-        steps = max(1, int(options.seconds / measure_pace(config).step))
-        config = replace(
-            config, run=replace(config.run, steps=steps, validate_every=steps, checkpoint_every=steps)
-        )
+        config = fit_steps(config, options.seconds)
+        config = replace(config, run=replace(config.run, validate_every=config.run.steps))
         with tempfile.TemporaryDirectory() as folder:
             result = train(config, Path(folder))
         val, shown = result["val"], ", ".join(f"`{setting}`" for setting in settings)

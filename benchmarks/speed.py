@@ -25,6 +25,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import peers
+from bitr.evaluation.report import table_lines
 from bitr.evaluation.speed import (
     CONFIGS,
     LARGEST_TO_TRAIN,
@@ -36,7 +37,6 @@ from bitr.evaluation.speed import (
     machine_lines,
     no_grad,
     patience_for,
-    table_lines,
     take_turns,
     training_step,
     unit,

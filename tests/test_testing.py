@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bitr import BITR, BITRConfig, Cloud, Rigid, testing
+from bitr import BITR, BITRConfig, Cloud, Rigid
 from bitr.io import Geometry
 from bitr.testing import (
     SETTINGS,
@@ -114,12 +114,3 @@ def test_pose_gap_does_not_depend_on_the_origin_or_the_unit(rng):
     move = Rigid.random(rng, size=1e3)
     assert pose_gap(a @ move.inverse(), b @ move.inverse(), move.act(X)) == pytest.approx(gap, rel=1e-6)
     assert pose_gap(a.scaled(1e3), b.scaled(1e3), X * 1e3) == pytest.approx(gap, rel=1e-6)
-
-
-def test_the_law_table_has_a_row_for_every_setting(monkeypatch):
-    monkeypatch.setattr(testing, "SEEDS", range(1))
-    monkeypatch.setattr(testing, "NUM_POINTS", (20,))
-    lines = list(testing.law_table())
-    assert len(lines) == len(SETTINGS) + 2
-    assert lines[1].startswith("default, float64")
-    assert lines[-1].split()[-3:] == ["5e-06", "2e-07", "5e-07"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from bitr.errors import require
+from bitr.errors import InputError, require
 
 
 def write_text(target: Path, text: str, *, force: bool) -> None:
@@ -47,6 +47,14 @@ def check_target(target: Path, *, force: bool) -> None:
     is_free = force or not target.exists()
     require(is_free, f"{target}: exists already; choose another name, or overwrite it with --force")
     require(os.access(folder, os.W_OK), f"{target}: the folder {folder} cannot be written to")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it; one that cannot be made is bad input."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made ({error.strerror}); choose another --output") from error
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 ``assert_bi_equivariant(method, source, reference)`` and friends work on every callable
 ``(source, reference) → pose``: clouds may be tensors, NumPy arrays, ``Cloud`` or ``Geometry``; poses may be
-``Rigid`` or 4×4 matrices. ``python -m bitr.testing`` prints the law table of untrained models.
+``Rigid`` or 4×4 matrices. ``bitr reproduce laws`` makes the law table of untrained models.
 """
 
 from __future__ import annotations
@@ -152,6 +152,9 @@ def _shuffle(cloud: Any, generator: torch.Generator) -> Any:
     return replace(cloud, **{name: part[:, order] for name, part in parts.items() if part is not None})
 
 
+KINDS = {"default": "default", "paper": "paper's construction"}  # the constructions of a model, in words
+
+
 @dataclass(frozen=True)
 class Setting:
     """One row of the law table: a kind of model and the clouds it is tried on."""
@@ -163,10 +166,11 @@ class Setting:
     distance: float = 1.0  # how far the clouds stand from the origin, in units of their size
 
     def __str__(self) -> str:
-        kind = {torch.float64: "float64", torch.float32: "float32"}
-        where = f", size {self.size:g}" if self.size != 1 else ""
-        where += f", {self.distance:g} sizes away" if self.distance != 1 else ""
-        return f"{self.config}, {kind[self.weights]}, points {kind[self.points]}{where}"
+        weights, points = (str(kind).removeprefix("torch.") for kind in (self.weights, self.points))
+        kind = weights if weights == points == "float64" else f"{weights} weights, {points} points"
+        where = f", size {self.size:.0e}" if self.size != 1 else ""
+        where += f", {self.distance:.0e} sizes away from the origin" if self.distance != 1 else ""
+        return f"{KINDS[self.config]}, {kind}{where}"
 
 
 SETTINGS = (
@@ -192,8 +196,7 @@ class Laws:
     scale: float
 
 
-PAPER_LAWS = Laws(5e-6, 2e-7, 5e-7)
-"""The paper's own, of one trained model."""
+PAPER_LAWS = Laws(5e-6, 2e-7, 5e-7)  # the paper's own, of one trained model
 
 
 def law_errors(
@@ -248,18 +251,3 @@ def worst(errors: Iterator[Laws] | list[Laws]) -> Laws:
     """The largest error of each law; NaN where there is one."""
     table = np.array([(each.bi, each.swap, each.scale) for each in errors])
     return Laws(*table.max(0).tolist())
-
-
-def law_table() -> Iterator[str]:
-    """The lines of the law table: the largest errors over all seeds and sizes, setting by setting."""
-    yield f"{'untrained models, seeds 0-4, 200 to 1000 points':58} {'Δ_bi':>8} {'Δ_swap':>8} {'Δ_scale':>8}"
-    for setting in SETTINGS:
-        laws = worst([laws for _, _, laws in measured_laws(setting)])
-        yield f"{setting!s:58} {laws.bi:8.0e} {laws.swap:8.0e} {laws.scale:8.0e}"
-    laws = PAPER_LAWS
-    yield f"{'the paper, one trained model, float32':58} {laws.bi:8.0e} {laws.swap:8.0e} {laws.scale:8.0e}"
-
-
-if __name__ == "__main__":
-    for line in law_table():
-        print(line, flush=True)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bitr.assembly.assemble import Settings
 from bitr.assembly.network import with_verifier
 from bitr.assembly.refine import REFINEMENTS, none
 from bitr.cli import evaluate as command
 from bitr.cli import main
+from bitr.data import dataset
 from bitr.data.own import write_pairs
 from bitr.data.poses import pose
 from bitr.evaluation.evaluate import evaluate as evaluate_method
@@ -178,12 +178,14 @@ def test_the_picture_is_of_the_pair_in_the_middle(own_pairs):
         turn = Rotation.from_rotvec([0, 0, degrees[pair.id]], degrees=True).as_matrix()
         return pose(turn, np.zeros(3)) @ pair.ref_from_src
 
-    job = command.Job(str(own_pairs), "test", 0, None, None, Settings(), "none", False, None)
+    def pairs_of(sampling):
+        return dataset(str(own_pairs))
+
     none = Method("none", lambda pair: np.full((4, 4), np.nan))
-    samplings = tuple(evaluate_method(each, job.pairs(0)) for each in (none, Method("turned", solve)))
-    scene = command.find_median(Repeated("turned", samplings), job)
+    samplings = tuple(evaluate_method(each, pairs_of(0)) for each in (none, Method("turned", solve)))
+    scene = command.find_median(Repeated("turned", samplings), pairs_of)
     assert scene.title == "pair 2"
-    np.testing.assert_allclose(scene.transformation, solve(job.pairs(0)[2]), atol=1e-12)
+    np.testing.assert_allclose(scene.transformation, solve(pairs_of(0)[2]), atol=1e-12)
 
 
 def test_the_points_are_what_the_model_sees(evaluate, own_pairs, weights):
@@ -288,7 +290,7 @@ def test_when_no_pair_is_answered_it_says_why(evaluate, own_pairs, tmp_path):
 
 
 def test_plots_without_matplotlib_are_refused_before_any_work(evaluate, own_pairs, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr("bitr.cli.options.find_spec", lambda name: None)
     refused(evaluate("default", own_pairs, "-o", tmp_path / "out"), 'pip install -e ".[viz]"')
     assert not (tmp_path / "out").exists()
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from benchmarks.walk import SMALL
 
-from bitr.evaluation.experiment import Budget, Plan, find_experiment
+from bitr.evaluation.experiment import Plan, find_experiment
 from bitr.evaluation.reproduce import Result, run
 
 
 def plan(out: Path, **changes: Any) -> Plan:
     """Without real data, unless a root is given."""
-    own: dict[str, Any] = {"budget": Budget.of("full"), "samplings": 2, "limit": 2, "baselines": "none"}
+    own: dict[str, Any] = {"budget": "full", "samplings": 2, "limit": 2, "baselines": "none"}
     return Plan(**(own | {"out": out, "changes": SMALL} | changes))
 
 

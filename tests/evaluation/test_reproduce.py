@@ -11,8 +11,8 @@ import pytest
 from bitr.errors import InputError
 from bitr.evaluation import experiment, reproduce
 from bitr.evaluation.evaluate import Evaluation, Score
-from bitr.evaluation.experiment import EXPERIMENTS, Budget, Case, Plan, Weights, find_experiment
-from bitr.evaluation.report import Published, Repeated, table
+from bitr.evaluation.experiment import EXPERIMENTS, Case, Plan, Weights, find_experiment
+from bitr.evaluation.report import Repeated, table
 from bitr.evaluation.reproduce import Result, Table, difference, run, run_all, run_one
 from bitr.model.checkpoint import load, save
 from bitr.training.config import config_file
@@ -89,7 +89,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_steps_it_began_with(tmp_path, m
             super().recorded(record)
             raise KeyboardInterrupt
 
-    timed = plan(tmp_path, budget=Budget.of("1h"), limit=1, samplings=1)
+    timed = plan(tmp_path, budget="1h", limit=1, samplings=1)
     with pytest.raises(KeyboardInterrupt):
         result("toy", replace(timed, listener=Stops()))
     heard = Heard()
@@ -162,7 +162,7 @@ COMPARED = replace(
     refinements=("icp",),
     baselines=("centroids", "kiss-matcher"),
     learned=("nsm",),
-    published={"BITR": Published("8.4 (0.9)", "0.07"), "GEO": Published("9.2")},
+    published={"BITR": ("8.4 (0.9)", "0.07"), "GEO": ("9.2",)},
 )
 
 
@@ -200,8 +200,8 @@ def test_right_has_one_criterion(rows):
 
 def test_learned_baselines_are_trained_by_default_when_there_is_time(tmp_path):
     assert plan(tmp_path, baselines=None).learned
-    assert not replace(plan(tmp_path, baselines=None), budget=Budget.of("10m")).learned
-    assert replace(plan(tmp_path, baselines=None), budget=Budget.of("1h")).learned
+    assert not replace(plan(tmp_path, baselines=None), budget="10m").learned
+    assert replace(plan(tmp_path, baselines=None), budget="1h").learned
 
 
 def test_each_share_that_is_kept_is_a_data_set_of_its_own():
@@ -224,7 +224,7 @@ def test_each_share_goes_on_from_the_weights_for_the_larger_one(tmp_path, monkey
 
     monkeypatch.setattr(reproduce, "weights", noted)
     monkeypatch.setattr(reproduce, "_samplings", lambda case, config, plan: [[]])
-    monkeypatch.setattr(reproduce, "_measure", lambda entries, pairs, published, shares, plan: ())
+    monkeypatch.setattr(reproduce, "_measure", lambda entries, pairs, experiment, case, plan: ())
     monkeypatch.setattr(Plan, "pairs", lambda self, data, sampling: [])
     run(find_experiment("airplane"), plan(tmp_path, baselines="none", model=None))
     keeps = ["airplane:0.7", "airplane:0.5", "airplane:0.4", "airplane:0.3"]

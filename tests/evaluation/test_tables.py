@@ -14,11 +14,11 @@ from bitr.data.poses import PuzzleCase, random_pose
 from bitr.errors import InputError
 from bitr.evaluation import speed, tables
 from bitr.evaluation.evaluate import Evaluation, score_of
-from bitr.evaluation.experiment import EXPERIMENTS, MEASURED, Budget, find_experiment
+from bitr.evaluation.experiment import EXPERIMENTS, MEASURED, find_experiment
 from bitr.evaluation.puzzles import Study
 from bitr.evaluation.report import Published, Repeated
 from bitr.evaluation.reproduce import Result, Table
-from bitr.evaluation.tables import cells_of, engine_row, merge, paper_row, render, write_result, write_table
+from bitr.evaluation.tables import cells_of, engine_row, paper_row, write_result, write_table
 from bitr.io import Geometry
 from bitr.testing import Laws
 from tests.data.cases import pair_of
@@ -47,19 +47,16 @@ def result(name, *rows, **changes):
     return Result(replace(experiment, **changes), {}, (table,) * len(experiment.cases))
 
 
-def test_a_row_takes_the_place_of_the_one_with_the_same_first_cell():
-    old = render("laws", HEAD, [("a", "1", "2", "3"), ("b", "4", "", "6")])
-    new = render("laws", HEAD, [("b", "7", "8", "9"), ("c", "1", "1", "1")])
-    assert cells_of(merge(old, new)) == [
-        HEAD,
-        ("a", "1", "2", "3"),
-        ("b", "7", "8", "9"),
-        ("c", "1", "1", "1"),
-    ]
-    assert merge(old, old) == old
-    other = render("laws", ("model", "Δ"), [("a", "1")])
-    assert merge(old, other) == other  # rows of another table do not stay
-    assert old.startswith("<!-- bitr reproduce laws -->\n| model |")
+def test_a_row_takes_the_place_of_the_one_with_the_same_first_cell(tmp_path):
+    write_table(tmp_path, "laws", HEAD, [("a", "1", "2", "3"), ("b", "4", "", "6")])
+    new = [("b", "7", "8", "9"), ("c", "1", "1", "1")]
+    path = write_table(tmp_path, "laws", HEAD, new)
+    text = path.read_text(encoding="utf-8")
+    assert cells_of(text) == [HEAD, ("a", "1", "2", "3"), *new]
+    assert text.startswith("<!-- bitr reproduce laws -->\n| model |")
+    assert write_table(tmp_path, "laws", HEAD, cells_of(text)[1:]).read_text(encoding="utf-8") == text
+    write_table(tmp_path, "laws", ("model", "Δ"), [("a", "1")])
+    assert cells_of(path.read_text(encoding="utf-8")) == [("model", "Δ"), ("a", "1")]  # no rows of another
 
 
 def test_the_row_of_an_experiment_has_the_paper_the_best_other_method_and_ours():
@@ -73,7 +70,7 @@ def test_the_row_of_an_experiment_has_the_paper_the_best_other_method_and_ours()
         row("FGR", [20, 40]),
         row("in the manner of OMN", [], published=Published("129.02 (2.15)")),
     )
-    assert paper_row(found, 0, plan(Path(), changes=("run.batch=4",), budget=Budget.of("9m"))) == (
+    assert paper_row(found, 0, plan(Path(), changes=("run.batch=4",), budget="9m")) == (
         "rooms, model alone",
         "`bitr reproduce indoor --budget 9m --set run.batch=4`",
         "12.5",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,13 @@ from rich.text import Text
 from bitr.assembly.assemble import Assembly, Settings, assemble_geometries
 from bitr.assembly.batch import Pair, Summary, check_table, run_batch, solve_on_ray
 from bitr.assembly.network import Network
-from bitr.cli.options import PAGES, Counter, check_file, log, one_line, say
+from bitr.cli.options import PAGES, Counter, check_files, is_among, log, one_line, say
 from bitr.data.poses import read_pose
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.evaluation.metrics import RIGHT
-from bitr.files import whole_file
+from bitr.files import write_text
 from bitr.groups import rotation_angle
-from bitr.io import SUFFIXES, Geometry, as_points, read, write, write_scene
+from bitr.io import SUFFIXES, as_points, read, write, write_scene
 from bitr.show import MOST_SHOWN, Scene, write_animation, write_png
 from bitr.show.picture import FILM, check_film
 from bitr.show.report import best_of, report_rows, report_settings, write_html
@@ -38,63 +37,54 @@ METHODS = {
     "given": "given: the pose that you gave",
 }
 
-Fact = tuple[str, str]
-"""A name and a value."""
+Fact = tuple[str, str]  # a name and a value
+Outputs = Mapping[str, Path | None]  # files by their options
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """The files to write for a pair, and the inputs, which must not be overwritten."""
-
-    source: Path
-    reference: Path
-    output: Path | None = None
-    scene: Path | None = None
-    html: Path | None = None
-    picture: Path | None = None
-    animate: Path | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise when one of the files cannot be written, or would overwrite an input or another output."""
-        taken = [self.source, self.reference]
-        for name, target, suffixes in (
-            ("--output", self.output, (*POSES, *SUFFIXES.write)),
-            ("--scene", self.scene, SUFFIXES.write),
-            ("--html", self.html, PAGES),
-            ("--picture", self.picture, (".png",)),
-            ("--animate", self.animate, (FILM,)),
-        ):
-            if target is None:
-                continue
-            if _is_among(target, taken):
-                raise InputError(
-                    f"{target}: is named twice, as {name} and as another file; choose another name"
-                )
-            check_file(name, target, suffixes, force=self.force)
-            taken.append(target)
-        if self.animate is not None:
-            check_film(self.animate)
-        if self.picture is not None and find_spec("matplotlib") is None:
-            raise InputError('--picture needs matplotlib: pip install -e ".[viz]" in the clone')
-
-    def files(self) -> list[Path]:
-        named = (self.output, self.scene, self.html, self.picture, self.animate)
-        return [path for path in named if path is not None]
-
-    def write(
-        self, assembly: Assembly, source: Geometry, reference: Geometry, rows: Sequence[Fact], shown: Assembly
-    ) -> None:
-        """Write all files; the report has ``rows`` beside the facts, and the hypotheses of ``shown``."""
-        force = self.force
-        if self.output is not None and self.output.suffix.lower() in POSES:
-            _write_pose(self.output, assembly, force=force)
-        elif self.output is not None:
-            write(self.output, replace(assembly.moved(source), name="source"), force=force)
-        if self.scene is not None:
-            write_scene(self.scene, {"source": assembly.moved(source), "reference": reference}, force=force)
-        if not (self.html or self.picture or self.animate):
-            return
+def assemble_pair(
+    pieces: Sequence[Path],
+    outputs: Outputs,
+    model: str,
+    settings: Settings,
+    init: Path | None,
+    *,
+    force: bool,
+) -> tuple[Assembly, list[Path]]:
+    """Assemble two files; the answer and the files that were written, which are checked before any work."""
+    kinds = {
+        "--output": (*POSES, *SUFFIXES.write),
+        "--scene": SUFFIXES.write,
+        "--html": PAGES,
+        "--picture": (".png",),
+        "--animate": (FILM,),
+    }
+    wanted = {name: (outputs[name], kinds[name]) for name in kinds}
+    files = check_files(pieces, wanted, force=force)
+    output, scene_file, html, picture, animate = (outputs[name] for name in kinds)
+    if animate is not None:
+        check_film(animate)
+    start = None if init is None else read_pose(init)
+    log.info("loading the model %s", model)
+    network = Network.of(model)
+    geometries = []
+    for piece in pieces:
+        log.info("reading %s", piece)
+        geometries.append(read(piece))
+    source, reference = geometries
+    asked = settings if html is None else report_settings(settings)
+    shown = assemble_geometries(source, reference, network, asked, start)
+    assembly = shown if html is None else best_of(shown, settings.hypotheses)
+    log.info("writing")
+    if output is not None and output.suffix.lower() in POSES:
+        _write_pose(output, assembly, force=force)
+    elif output is not None:
+        write(output, replace(assembly.moved(source), name="source"), force=force)
+    if scene_file is not None:
+        write_scene(scene_file, {"source": assembly.moved(source), "reference": reference}, force=force)
+    if html or picture or animate:
+        rows = []
+        if html:
+            rows = report_rows(assembly, source, reference, network, settings, given=init is not None)
         scene = Scene(
             as_points(assembly.scaled(source), MOST_SHOWN, seed=0).points,
             as_points(reference, MOST_SHOWN, seed=0).points,
@@ -104,35 +94,13 @@ class Outputs:
             title=f"{Path(source.name).name} onto {Path(reference.name).name}",
             facts=(*list_facts(assembly), *rows),
         )
-        if self.html is not None:
-            write_html(self.html, scene, shown, force=force)
-        if self.picture is not None:
-            write_png(self.picture, scene, force=force)
-        if self.animate is not None:
-            write_animation(self.animate, scene, force=force)
-
-
-def assemble_pair(
-    outputs: Outputs, model: str, settings: Settings, init: Path | None = None
-) -> tuple[Assembly, list[Fact]]:
-    """Assemble the inputs and write the outputs, checked first; a report adds rows: law errors, settings."""
-    outputs.check()
-    start = None if init is None else read_pose(init)
-    log.info("loading the model %s", model)
-    network = Network.of(model)
-    log.info("reading %s", outputs.source)
-    source = read(outputs.source)
-    log.info("reading %s", outputs.reference)
-    reference = read(outputs.reference)
-    asked = settings if outputs.html is None else report_settings(settings)
-    shown = assemble_geometries(source, reference, network, asked, start)
-    assembly, rows = shown, []
-    if outputs.html is not None:
-        assembly = best_of(shown, settings.hypotheses)
-        rows = report_rows(assembly, source, reference, network, settings, given=start is not None)
-    log.info("writing")
-    outputs.write(assembly, source, reference, rows, shown)
-    return assembly, rows
+        if html is not None:
+            write_html(html, scene, shown, force=force)
+        if picture is not None:
+            write_png(picture, scene, force=force)
+        if animate is not None:
+            write_animation(animate, scene, force=force)
+    return assembly, files
 
 
 def assemble_batch(
@@ -148,30 +116,18 @@ def assemble_batch(
 ) -> Summary:
     """Give every pair its row; the table is checked before any work is done."""
     check_table(table, force=force)
-    if _is_among(table, [Path(name) for pair in pairs for name in (pair.source, pair.reference) if name]):
-        raise InputError(f"{table}: is also an input; choose another name for the results")
+    inputs = [Path(name) for pair in pairs for name in (pair.source, pair.reference) if name]
+    said = f"{table}: is also an input; choose another name for the results"
+    require(not is_among(table, inputs), said)
     log.info("loading the model %s", model)
     solver = solve_on_ray(model, settings, workers) if ray else None
     return run_batch(pairs, Network.of(model), settings, table, solver=solver, force=force, on_row=on_row)
 
 
-def _is_among(path: Path, others: Sequence[Path]) -> bool:
-    """True when the path leads to one of the other files, whether it exists yet or not."""
-    try:
-        return any(
-            path.absolute() == other.absolute() or (path.exists() and other.exists() and path.samefile(other))
-            for other in others
-        )
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-
-
 def _write_pose(target: Path, assembly: Assembly, *, force: bool) -> None:
-    with whole_file(target, force=force) as temporary:
-        if target.suffix.lower() == ".json":
-            temporary.write_text(assembly.to_json() + "\n", encoding="ascii")
-        else:
-            np.savetxt(temporary, assembly.transformation, fmt="%.17g")
+    lines = (" ".join(f"{value:.17g}" for value in row) for row in assembly.transformation)
+    text = assembly.to_json() if target.suffix.lower() == ".json" else "\n".join(lines)
+    write_text(target, text + "\n", force=force)
 
 
 def list_facts(assembly: Assembly) -> list[Fact]:
@@ -184,11 +140,10 @@ def list_facts(assembly: Assembly) -> list[Fact]:
         ("confidence", f"{assembly.confidence:.0%} that the pose is right: {RIGHT}"),
         ("method", METHODS[assembly.method]),
         ("turned by", f"{measure_turn(assembly.transformation):.2f}°"),
-        *(
-            [("scale", f"{assembly.scale:.6g}, a length of the reference over that of the source")]
-            if assembly.scale != 1
-            else []
-        ),
+    ]
+    if assembly.scale != 1:
+        rows.append(("scale", f"{assembly.scale:.6g}, a length of the reference over that of the source"))
+    rows += [
         ("fitness", f"{assembly.fitness:.3f} of the points have a partner on the other piece"),
         ("inlier rmse", "no partners" if gap is None else f"{gap:.4g}, in the unit of the files"),
     ]
@@ -205,8 +160,6 @@ def list_facts(assembly: Assembly) -> list[Fact]:
 
 def _list_hypotheses(assembly: Assembly) -> list[Fact]:
     """List each pose with its evidence, where there are several."""
-    if len(assembly.hypotheses) < 2:
-        return []
     back = np.linalg.inv(assembly.transformation)
     return [
         (
@@ -217,6 +170,7 @@ def _list_hypotheses(assembly: Assembly) -> list[Fact]:
             f"{measure_turn(each.transformation @ back):.2f}° from the first",
         )
         for number, each in enumerate(assembly.hypotheses, 1)
+        if len(assembly.hypotheses) > 1
     ]
 
 

@@ -9,7 +9,7 @@ import typer
 
 from bitr.cli import options
 from bitr.cli.options import session
-from bitr.errors import InputError, counted
+from bitr.errors import counted, require
 
 EXAMPLE = "bitr assemble handle.ply mug.ply -o handle-in-place.ply --html report.html"
 
@@ -58,8 +58,6 @@ Scale = Annotated[
         "millimetres onto metres, or auto to find it, where the pieces share a surface.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the samples of meshes and of very large clouds.")]
-Picture = Annotated[Path | None, typer.Option(help="Write a picture (.png).")]
 Animate = Annotated[Path | None, typer.Option(help="Write a film of the assembly (.gif).")]
 Manifest = Annotated[
     Path | None,
@@ -86,10 +84,10 @@ def run(
     fix: Fix = None,
     translation_only: TranslationOnly = False,
     scale: Scale = None,
-    seed: Seed = 0,
+    seed: options.SampleSeed = 0,
     json: options.Json = False,
     html: options.Html = None,
-    picture: Picture = None,
+    picture: options.Picture = None,
     animate: Animate = None,
     manifest: Manifest = None,
     ray: Ray = False,
@@ -103,17 +101,15 @@ def run(
     table of results, and continue where an earlier run stopped; --force starts again. The exit status is 2
     if some pairs could not be assembled; their rows say why.
     """
-    files = pieces or []
-    many = manifest is not None or len(files) > 2
-    _check_files(len(files), manifest, output if many else None, many)
-    if many and any((scene, html, picture, animate, init)):
-        raise InputError(
-            "--scene, --html, --picture, --animate and --init are for one pair, and this is a batch"
-        )
-    if ray and not many:
-        raise InputError("--ray is for batches: give several sources, or a --manifest")
-    if workers is not None and not ray:
-        raise InputError("--workers goes with --ray")
+    files, many = pieces or [], manifest is not None or len(pieces or []) > 2
+    _check_files(files, manifest, output if many else None, many)
+    one = any((scene, html, picture, animate, init))
+    require(
+        not (many and one),
+        "--scene, --html, --picture, --animate and --init are for one pair, and this is a batch",
+    )
+    require(many or not ray, "--ray is for batches: give several sources, or a --manifest")
+    require(ray or workers is None, "--workers goes with --ray")
     with session(verbose, counted=many) as on_row:  # torch takes a second to import: something is shown
         from bitr.assembly.assemble import Settings
         from bitr.assembly.batch import pair_sources, read_manifest
@@ -129,28 +125,27 @@ def run(
                 pairs, output, model, settings, on_row, ray=ray, workers=workers, force=force
             )
         else:
-            outputs = answer.Outputs(files[0], files[1], output, scene, html, picture, animate, force)
-            assembly, _ = answer.assemble_pair(outputs, model, settings, init)
+            outputs = {"--output": output, "--scene": scene, "--html": html}
+            outputs |= {"--picture": picture, "--animate": animate}
+            assembly, written = answer.assemble_pair(files, outputs, model, settings, init, force=force)
     if many:
         answer.show_summary(summary, json)
         return 2 if summary.errors else 0
     if json:
         print(assembly.to_json())
     else:
-        answer.show(assembly, outputs.files())
+        answer.show(assembly, written)
     return 0
 
 
-def _check_files(files: int, manifest: Path | None, table: Path | None, many: bool) -> None:
+def _check_files(files: list[Path], manifest: Path | None, table: Path | None, many: bool) -> None:
     """Raise when the inputs are not one pair or one list of pairs, or a batch has no table."""
-    if manifest is None and files < 2:
-        raise InputError(f"got {counted(files, 'file')}, expected SRC... and REF, or a --manifest")
-    if manifest is not None and files:
-        raise InputError(f"got {counted(files, 'file')} and a --manifest, expected one or the other")
-    if many and table is None:
-        raise InputError("a batch needs a table of results to write, as -o results.jsonl")
-    if manifest is not None and table is not None and manifest.absolute() == table.absolute():
-        raise InputError(f"{table}: is also the manifest; choose another name for the results")
+    got = f"got {counted(len(files), 'file')}"
+    require(manifest is not None or len(files) > 1, f"{got}, expected SRC... and REF, or a --manifest")
+    require(manifest is None or not files, f"{got} and a --manifest, expected one or the other")
+    require(table is not None or not many, "a batch needs a table of results to write, as -o results.jsonl")
+    is_other = manifest is None or table is None or manifest.absolute() != table.absolute()
+    require(is_other, f"{table}: is also the manifest; choose another name for the results")
 
 
 def _read_scale(text: str | None) -> float | str | None:

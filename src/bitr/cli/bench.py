@@ -20,6 +20,7 @@ def run(quick: Quick = False, json: options.Json = False) -> None:
     from dataclasses import asdict
 
     from bitr.evaluation import speed
+    from bitr.evaluation.report import table_lines
 
     say("measuring; the machine should have nothing else to do")
     if json:
@@ -29,5 +30,5 @@ def run(quick: Quick = False, json: options.Json = False) -> None:
     for line in speed.machine_lines(speed.machine(quick)):
         print(line, flush=True)
     print()
-    for line in speed.table_lines(speed.ModelRow.COLUMNS, (row.cells() for row in speed.model_rows(quick))):
+    for line in table_lines(speed.ModelRow.COLUMNS, (row.cells() for row in speed.model_rows(quick))):
         print(line, flush=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json as json_format
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +12,12 @@ import typer
 
 from bitr.cli import options
 from bitr.cli.evaluate import open_data
-from bitr.cli.options import Counter, print_report, session
-from bitr.errors import InputError
+from bitr.cli.options import print_report, session
+from bitr.errors import require
 from bitr.files import check_target
 
 if TYPE_CHECKING:
-    from bitr.data import AssemblyPair
-    from bitr.evaluation.calibrate import Check, Origin
+    from bitr.evaluation.calibrate import Check
 
 EXAMPLE = "bitr calibrate runs/bunny bunny --pairs 300"
 
@@ -62,93 +62,63 @@ def run(
     fitted: the confidence that the checkpoint has is measured on the test split.
     """
     chosen = split or ("test" if test else "val")
-    if not test and chosen == "test":
-        raise InputError("--split test: the test split is not fitted on; measure on it with --test")
-    if test and output is not None:
-        raise InputError("--output is for a calibration, and with --test none is fitted")
+    can_fit = test or chosen != "test"
+    require(can_fit, "--split test: the test split is not fitted on; measure on it with --test")
+    require(not test or output is None, "--output is for a calibration, and with --test none is fitted")
     for path in (output, diagram):
         if path is not None:
             check_target(path, force=force)
     with session(verbose, counted=True) as on_pair:  # torch takes a second to import: something is shown
-        from bitr.evaluation.calibrate import Origin
+        from bitr.assembly.network import Network, with_verifier
+        from bitr.assembly.orbit import with_symmetry
+        from bitr.evaluation import calibrate as work
         from bitr.evaluation.report import reliability_diagram
+        from bitr.model.checkpoint import find
 
         name, new, _ = open_data(model, data, chosen, data_root)
-        asked = Origin(name, chosen, seed, pairs)
-        report = _calibrate(model, asked, test, output, data_root, on_pair, new)
+        is_own = test or output is not None or Path(model).exists()
+        require(is_own, f"{model}: these weights come with bitr; name a file for a copy with --output")
+        target = None if test else output or find(model)
+        network = Network.of(model)
+        known = network.verifier.origin
+        is_new = not test or (known.get("data"), known.get("split")) != (name, chosen)
+        require(is_new, f"{model}: was calibrated on the {chosen} split of {name}")
+        origin = work.Origin(name, chosen, seed, pairs)
+        samplings = work.pairs_of(origin, data_root) if new is None else [new[:pairs]]
+        origin = replace(origin, pairs=sum(map(len, samplings)))
+        if not test:
+            work.require_enough(origin, origin.pairs)
+        rows = work.collect(network, samplings, on_pair, with_symmetry)
+        if target is None:
+            joints, found = network.joints, work.check(network.verifier, rows)
+        else:
+            verifier, found = work.calibrate(origin, rows)
+            joints = tuple(each for each in work.joints_of(verifier, rows) if each in network.joints)
+            with_verifier(model, target, verifier, joints)
         if diagram is not None:
-            reliability_diagram({model: report.check.reliability}).write(diagram, force=force)
-    print_report(report.to_json() if json else report.to_text(), (report.written, diagram), json)
+            reliability_diagram({model: found.reliability}).write(diagram, force=force)
+    if json:
+        told = {"model": model, **asdict(origin), "joints": list(joints), **found.to_dict()}
+        print(json_format.dumps(told, allow_nan=False))
+        return
+    how = "" if test else ", each by a fit that did not see it"
+    title = f"{model} on {origin.pairs} pairs of {origin.data}, {origin.split}{how}"
+    print_report(f"{title}\n\n{_table(found, joints)}", (target, diagram), as_json=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
-    """The figures of a verifier, and the pairs on which they were measured."""
+def _table(found: Check, joints: Sequence[str]) -> str:
+    """The figures as a table in Markdown."""
+    from bitr.evaluation.report import table_lines
 
-    model: str
-    origin: Origin
-    check: Check
-    joints: tuple[str, ...]
-    written: Path | None
-
-    def to_json(self) -> str:
-        import json
-
-        told = {"model": self.model, **asdict(self.origin), "joints": list(self.joints)}
-        return json.dumps(told | self.check.to_dict(), allow_nan=False)
-
-    def to_text(self) -> str:
-        """A table in Markdown."""
-        figures = self.check.to_dict()
-
-        def write(name: str, form: str = ".3f") -> str:
-            return "-" if figures[name] is None else format(figures[name], form)
-
-        table = {
-            "share right": write("share_right"),
-            "right candidate found": write("share_possible"),
-            "mean confidence": write("mean_confidence"),
-            "calibration error (10 bins)": write("expected_calibration_error"),
-            "AUROC": write("auroc"),
-            "wrong above 0.9": write("wrong_above_0.9", ".1%"),
-            "joints": ", ".join(self.joints),
-        }
-        how = "" if self.written is None else ", each by a fit that did not see it"
-        title = f"{self.model} on {self.origin.pairs} pairs of {self.origin.data}, {self.origin.split}{how}"
-        rows = (table, ["---"] * len(table), table.values())
-        return "\n".join([title, "", *(f"| {' | '.join(row)} |" for row in rows)])
-
-
-def _calibrate(
-    model: str,
-    asked: Origin,
-    test: bool,
-    output: Path | None,
-    root: Path | None,
-    on_pair: Counter,
-    new: Sequence[AssemblyPair] | None,
-) -> Report:
-    """Fit the verifier and write the checkpoint with it, or measure the one that the checkpoint has."""
-    from bitr.assembly.network import Network, with_verifier
-    from bitr.assembly.orbit import with_symmetry
-    from bitr.evaluation.calibrate import calibrate, check, collect, joints_of, pairs_of, require_enough
-    from bitr.model.checkpoint import find
-
-    target = output or find(model)
-    if not test and output is None and not Path(model).exists():
-        raise InputError(f"{model}: these weights come with bitr; name a file for a copy with --output")
-    network = Network.of(model)
-    known = network.verifier.origin
-    if test and (known.get("data"), known.get("split")) == (asked.data, asked.split):
-        raise InputError(f"{model}: was calibrated on the {asked.split} split of {asked.data}")
-    samplings = pairs_of(asked, root) if new is None else [new[: asked.pairs]]
-    origin = replace(asked, pairs=sum(map(len, samplings)))
-    if not test:
-        require_enough(origin, origin.pairs)
-    rows = collect(network, samplings, on_pair, with_symmetry)
-    if test:
-        return Report(model, origin, check(network.verifier, rows), network.joints, None)
-    verifier, found = calibrate(origin, rows)
-    joints = tuple(name for name in joints_of(verifier, rows) if name in network.joints)
-    with_verifier(model, target, verifier, joints)
-    return Report(model, origin, found, joints, target)
+    figures = found.to_dict()
+    names = {
+        "share right": "share_right",
+        "right candidate found": "share_possible",
+        "mean confidence": "mean_confidence",
+        "calibration error (10 bins)": "expected_calibration_error",
+        "AUROC": "auroc",
+        "wrong above 0.9": "wrong_above_0.9",
+    }
+    forms = {head: ".1%" if head.startswith("wrong") else ".3f" for head in names}
+    cells = ["-" if figures[key] is None else f"{figures[key]:{forms[head]}}" for head, key in names.items()]
+    return "\n".join(table_lines([*names, "joints"], [[*cells, ", ".join(joints)]]))

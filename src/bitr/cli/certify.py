@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 
 from bitr.cli import options
 from bitr.cli.options import PAGES, check_file, one_line, session
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.files import write_text
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "bitr certify default --html certificate.html"
 UNTRAINED = ("untrained:default", "untrained:paper")
-NAMED = re.compile(r"[\w.]+:[\w.]+")
 
 Model = Annotated[
     str,
@@ -60,11 +58,10 @@ def run(
 
         subject = find_subject(model, seed)
         if isinstance(subject, BITR):
-            is_named = _is_checkpoint(model)
-            network = Network.of(model) if is_named else Network(deepcopy(subject).double(), model)
-            certificate = certify(subject, name=model, trials=trials, seed=seed, network=network)
+            own = Network.of(model) if _is_checkpoint(model) else Network(deepcopy(subject).double(), model)
+            certificate = certify(subject, name=model, trials=trials, seed=seed, network=own)
         else:
-            certificate = audit(_guard(subject, model), name=model, trials=trials, seed=seed)
+            certificate = audit(subject, name=model, trials=trials, seed=seed)
     if html is not None:
         write_text(html, render_certificate(certificate), force=force)
     if json:
@@ -86,42 +83,27 @@ def find_subject(name: str, seed: int) -> Any:
     module, attribute = name.split(":")
     if module != "untrained":
         return _import(name, module, attribute)
-    if name not in UNTRAINED:
-        raise InputError(f"{name}: no such construction, expected {' or '.join(UNTRAINED)}")
+    require(name in UNTRAINED, f"{name}: no such construction, expected {' or '.join(UNTRAINED)}")
     return untrained_model(attribute, seed, torch.float32)
 
 
 def _is_checkpoint(name: str) -> bool:
     """True for a file or folder, and for any name without a colon."""
-    return Path(name).exists() or not NAMED.fullmatch(name)
+    return Path(name).exists() or not re.fullmatch(r"[\w.]+:[\w.]+", name)
 
 
 def _import(name: str, module: str, attribute: str) -> Any:
-    import importlib
+    from pkgutil import resolve_name
 
     if os.getcwd() not in sys.path:  # ``python -m`` has it there, the installed command does not
         sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        found: Any = resolve_name(f"{module}:{attribute}")
     except Exception as error:  # somebody's module may fail in any way
         raise InputError(f"{name}: cannot be imported ({type(error).__name__}: {error})") from error
-    if not callable(found):
-        raise InputError(f"{name}: is {type(found).__name__}, expected a function of source and reference")
+    said = f"{name}: is {type(found).__name__}, expected a function of source and reference"
+    require(callable(found), said)
     return found
-
-
-def _guard(method: Callable[..., Any], name: str) -> Callable[[Any, Any], Any]:
-    """Wrap somebody's function, so that an error inside it is told in one line."""
-
-    def solve(source: Any, reference: Any) -> Any:
-        try:
-            return method(source, reference)
-        except Exception as error:
-            raise InputError(f"{name}: raised {type(error).__name__}: {error}") from error
-
-    return solve
 
 
 def _show(certificate: Certificate) -> None:
@@ -129,21 +111,17 @@ def _show(certificate: Certificate) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
-    labels = {
-        path: one_line(path) + ", median" * (rows[0].judged == "median")
-        for path, rows in certificate.paths.items()
-    }
-    width = max(map(len, [*labels.values(), "worst error / bound"]))
-    console.print(
-        Text(f"{'worst error / bound':{width}}   Δ_bi             Δ_swap           Δ_scale", "bold"),
-        soft_wrap=True,
-    )
-    for path, rows in certificate.paths.items():
+    head, paths = "worst error / bound", certificate.paths
+    labels = [one_line(path) + ", median" * (rows[0].judged == "median") for path, rows in paths.items()]
+    width = max(map(len, [*labels, head]))
+    lines = [Text(f"{head:{width}}   Δ_bi             Δ_swap           Δ_scale", "bold")]
+    for label, rows in zip(labels, paths.values(), strict=True):
         cells = (
             (f"   {row.error:.0e} / {row.bound:.0e}{' ' if row.ok else '!'}", "" if row.ok else "bold red")
             for row in rows
         )
-        console.print(Text.assemble(f"{labels[path]:{width}}", *cells), soft_wrap=True)
+        lines.append(Text.assemble(f"{label:{width}}", *cells))
     sentence = f"{one_line(certificate.model)}: {certificate.verdict}"
-    console.print(Text(sentence, style="green" if certificate.ok else "bold red"), soft_wrap=True)
+    console = Console(highlight=False)
+    for line in [*lines, Text(sentence, "green" if certificate.ok else "bold red")]:
+        console.print(line, soft_wrap=True)

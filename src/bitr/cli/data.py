@@ -11,12 +11,20 @@ import typer
 
 from bitr.cli import options
 from bitr.cli.options import check_file, one_line, say, session
-from bitr.errors import InputError, counted
+from bitr.errors import InputError, counted, require
 
 if TYPE_CHECKING:
     from bitr.data.registry import SplitStats
 
-HEAD = "| data set | split | pairs | the paper's count | points: source, reference | overlap (quartiles) | |"
+HEAD = (
+    "data set",
+    "split",
+    "pairs",
+    "the paper's count",
+    "points: source, reference",
+    "overlap (quartiles)",
+    "",
+)
 
 app = typer.Typer(
     help="List, fetch, make and show data sets.",
@@ -45,10 +53,10 @@ def list_all(
             row["stats"] = [asdict(split) for split in _count(row["name"], folder)]
         print(json_format.dumps({"root": None if folder is None else str(folder), "data": rows}))
     elif stats:
-        print(HEAD, "| --- | --- | --- | --- | --- | --- | --- |", sep="\n")
-        for name in TABLE:
-            for split in _count(name, folder):
-                print(_format(split), flush=True)
+        from bitr.evaluation.report import table_lines
+
+        for line in table_lines(HEAD, (_cells(split) for name in TABLE for split in _count(name, folder))):
+            print(line, flush=True)
     else:
         _print_table([_describe(name, folder) for name in TABLE], folder)
 
@@ -104,9 +112,8 @@ def make_some(
         from bitr.data.own import write_pairs
 
         found = dataset(name, split, data_root, seed)
-        if pairs > len(found):
-            has = f"{name}: has {counted(len(found), 'pair')} for {split}"
-            raise InputError(f"{has}, expected --pairs of at most that")
+        has = f"{name}: has {counted(len(found), 'pair')} for {split}"
+        require(pairs <= len(found), f"{has}, expected --pairs of at most that")
         some = (found[i] for i in range(pairs))
         manifest = write_pairs(output, some, split, lambda done: on_row(done, pairs))
     say(f"wrote {counted(pairs, 'pair')}; listed in {manifest}")
@@ -165,13 +172,11 @@ def _count(name: str, root: Path | None) -> Iterator[SplitStats]:
             yield split_stats(name, split, pairs)
 
 
-def _format(row: SplitStats) -> str:
-    paper = "" if row.paper_pairs is None else f"{row.paper_pairs}"
+def _cells(row: SplitStats) -> tuple[object, ...]:
     low, high = row.overlap_quartiles
-    return (
-        f"| {row.name} | {row.split} | {row.pairs} | {paper} | {row.source_points}, {row.reference_points} "
-        f"| {row.overlap:.2f} ({low:.2f} to {high:.2f}) | {row.note} |"
-    )
+    points, overlap = f"{row.source_points}, {row.reference_points}", f"{row.overlap:.2f}"
+    paper = "" if row.paper_pairs is None else row.paper_pairs
+    return row.name, row.split, row.pairs, paper, points, f"{overlap} ({low:.2f} to {high:.2f})", row.note
 
 
 def _print_table(rows: list[dict[str, Any]], root: Path | None) -> None:

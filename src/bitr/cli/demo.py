@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from bitr.cli import options
 from bitr.cli.options import log, session
-from bitr.errors import InputError
+from bitr.files import make_folder
 
 if TYPE_CHECKING:
     from bitr.assembly.network import Network
@@ -36,20 +36,17 @@ def run(
 
     One page shows them all. The laws are tried on the first pair.
     """
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{output}: cannot be made ({error.strerror}); choose another --output") from error
+    make_folder(output)
     shown, page = [], output / PAGE
     with session(verbose):  # torch takes a second to import: something is shown
         from bitr.assembly.network import Network
         from bitr.show.puzzle import write_exhibits
 
         network = Network.of(model)
-    for name in (*PAIRS, "puzzle"):
+    for name in (*PAIRS, "a puzzle"):
         with session(verbose):
-            log.info("putting together: %s", PAIRS.get(name, "a puzzle"))
-            exhibit = _solve_puzzle(model, seed) if name == "puzzle" else _solve_pair(name, network, seed)
+            log.info("putting together: %s", PAIRS.get(name, name))
+            exhibit = _solve_pair(name, network, seed) if name in PAIRS else _solve_puzzle(model, seed)
         print(exhibit.title)
         for fact, value in exhibit.facts:
             print(f"  {fact:<11} {value}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,20 +14,20 @@ from bitr.cli import options
 from bitr.cli.options import (
     PAGES,
     Counter,
+    check_choice,
     check_file,
     check_suffix,
     log,
+    need,
     one_line,
     print_report,
     say,
     session,
 )
-from bitr.errors import InputError, counted
+from bitr.errors import counted, require
 from bitr.files import check_target, write_text
 
 if TYPE_CHECKING:
-    from bitr.assembly.assemble import Settings
-    from bitr.assembly.network import Network
     from bitr.data import AssemblyPair
     from bitr.data.poses import Pairs
     from bitr.evaluation import method as methods
@@ -36,12 +35,11 @@ if TYPE_CHECKING:
     from bitr.evaluation.report import Repeated, Report
     from bitr.show import Scene
 
+    PairsOf = Callable[[int], Sequence[AssemblyPair]]  # the pairs of a sampling
+
 EXAMPLE = "bitr evaluate default bunny --limit 20 --perturb -o results"
-SAMPLINGS = 3
 REFINEMENTS = "none|icp|ot"
-JSON, TABLE, MEDIAN = "evaluation.json", "table.md", "median_pair.png"
-HISTOGRAM, RECALL = "rotation_error.png", "recall.png"
-FILES = (JSON, TABLE, HISTOGRAM, RECALL, MEDIAN)
+FILES = ("evaluation.json", "table.md", "rotation_error.png", "recall.png", "median_pair.png")
 
 Names = Annotated[
     list[str] | None,
@@ -94,23 +92,98 @@ def run(
     """
     given = names or []
     of_a_model = samplings or limit or points or perturb or fast or method != "auto" or refine != "none"
-    _check_usage(given, predictions, bool(of_a_model))
+    wanted = "DATASET with --predictions" if predictions else "MODEL and DATASET"
+    is_right = len(given) == (1 if predictions else 2)
+    require(is_right, f"got {counted(len(given), 'name')}, expected {wanted}")
+    require(
+        not (predictions and of_a_model),
+        "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a model; a file "
+        "of predictions is scored as it is",
+    )
     with session(verbose, counted=True) as on_row:  # torch takes a second to import: something is shown
         from bitr.assembly.assemble import Settings
+        from bitr.assembly.network import Network
+        from bitr.data import dataset, is_name
+        from bitr.evaluation.evaluate import evaluate_predictions
+        from bitr.evaluation.method import PERTURBATIONS, engine, refined
+        from bitr.evaluation.report import Repeated, Report
+        from bitr.show.report import write_evaluation
 
         _check_outputs(output, html, force=force)
-        if refine not in (known := REFINEMENTS.split("|")):
-            raise InputError(f"--refine {refine}: expected one of {', '.join(known)}")
+        check_choice("--refine", refine, REFINEMENTS)
         settings = Settings(method, fast=fast, points=points)
         name, new, note = given[-1], None, None
         if not predictions:
             name, new, note = open_data(given[0], name, split, data_root)
-        job = Job(name, split, seed, samplings, limit, settings, refine, perturb, data_root, new, note)
-        report = job.score(predictions, on_row) if predictions else job.measure(given[0], on_row)
-        written = write_folder(output, report, job, force=force) if output is not None else []
+
+        def pairs_of(sampling: int) -> Sequence[AssemblyPair]:
+            found = dataset(name, split, data_root, seed + sampling) if new is None else new
+            return found[:limit]
+
+        def method_of(sampling: int) -> methods.Method:
+            """The path of ``bitr assemble``, and the refinement."""
+            way = engine(network, replace(settings, seed=seed + sampling))
+            return way if refine == "none" else refined(way, refine)
+
+        told = {"bitr": __version__, "dataset": name, "split": split, "seed": seed}
+        told |= {} if note is None else {"note": note}
+        if predictions:
+            log.info("scoring %s", predictions)
+            scored = evaluate_predictions(predictions, pairs_of(0), on_row)
+            rows = [Repeated(scored.method, (scored,))]
+            told["predictions"] = str(predictions)
+        else:
+            log.info("loading the model %s", given[0])
+            network = Network.of(given[0])
+            tests = tuple(PERTURBATIONS) if perturb else ("original",)
+            times = samplings or (3 if is_name(name) else 1)
+            found = _measure(name, times, tests, pairs_of, method_of, seed, on_row)
+            titles = [f"{network.name}, {test}" if perturb else network.name for test in tests]
+            rows = [Repeated(title, tuple(each)) for title, each in zip(titles, found, strict=True)]
+            told |= {"checkpoint": network.name, "samplings": times, "limit": limit}
+            told |= {"method": "model" if fast else method, "points": points or network.points}
+            told["refine"] = refine
+        scores = rows[0].pooled.scores
+        said = f"{name}: none of the {len(scores)} pairs was answered; {scores[0].failure}"
+        require(rows[0].pooled.failed < len(scores), said)
+        report = Report(told, tuple(rows))
+        written = write_folder(output, report, pairs_of, force=force) if output is not None else []
         if html is not None:
-            written.append(_write_page(html, report, job, None if predictions else given[0], force=force))
+            title = one_line(f"{rows[0].name if predictions else given[0]} on {name}, {split}")
+            laws_of = None if predictions else method_of  # without a model there are no law errors
+            write_evaluation(html, report, title, pairs_of, laws_of, seed, force=force)
+            written.append(html)
     print_report(report.to_json() if json else report.to_markdown(), written, json)
+
+
+def _measure(
+    name: str,
+    times: int,
+    tests: Sequence[str],
+    pairs_of: PairsOf,
+    method_of: Callable[[int], methods.Method],
+    seed: int,
+    on_row: Counter,
+) -> list[list[Evaluation]]:
+    """Evaluate a model on every sampling, and on every perturbation of it: for each test, its samplings."""
+    import numpy as np
+
+    from bitr.evaluation.evaluate import evaluate
+    from bitr.evaluation.method import under
+
+    found: list[list[Evaluation]] = [[] for _ in tests]
+    for sampling in range(times):
+        pairs, method = pairs_of(sampling), method_of(sampling)
+        for number, test in enumerate(tests):
+            log.info("%s, sampling %d of %d, %s", name, sampling + 1, times, test)
+            done, total = (sampling * len(tests) + number) * len(pairs), times * len(tests) * len(pairs)
+            rng = np.random.default_rng([seed + sampling, number])
+
+            def on_pair(here: int, _: int, done: int = done, total: int = total) -> None:
+                on_row(done + here, total)
+
+            found[number].append(evaluate(under(method, test, rng), pairs, on_pair))
+    return found
 
 
 def open_data(model: str, name: str, split: str, root: Path | None) -> tuple[str, Pairs | None, str | None]:
@@ -136,160 +209,43 @@ def open_data(model: str, name: str, split: str, root: Path | None) -> tuple[str
     return found, new, note
 
 
-def _check_usage(given: list[str], predictions: Path | None, of_a_model: bool) -> None:
-    """Raise when arguments and options do not go together."""
-    wanted = "DATASET with --predictions" if predictions else "MODEL and DATASET"
-    if len(given) != (1 if predictions else 2):
-        raise InputError(f"got {counted(len(given), 'name')}, expected {wanted}")
-    if predictions and of_a_model:
-        raise InputError(
-            "--samplings, --limit, --points, --method, --fast, --refine, --perturb are for a model; a file "
-            "of predictions is scored as it is"
-        )
-
-
 def _check_outputs(folder: Path | None, html: Path | None, *, force: bool) -> None:
     """Raise when the files cannot be written, before any work is done for them."""
-    if (folder or html) is not None and find_spec("matplotlib") is None:
-        raise InputError(f'{folder or html}: charts need matplotlib: pip install -e ".[viz]" in the clone')
-    if folder is not None:
-        if folder.is_dir():
-            for name in FILES:
-                check_target(folder / name, force=force)
-        else:
-            check_target(folder, force=False)
+    if folder or html:
+        need("matplotlib", f"{folder or html}: charts")
+    for path in [folder / name for name in FILES] if folder and folder.is_dir() else [folder]:
+        if path is not None:
+            check_target(path, force=force and path != folder)
     if html is not None and html.parent == folder and not folder.exists():  # it will be there by then
         check_suffix("--html", html, PAGES)
     else:
         check_file("--html", html, PAGES, force=force)
 
 
-@dataclass(frozen=True)
-class Job:
-    """The pairs to evaluate on, how often, and the method."""
-
-    dataset: str
-    split: str
-    seed: int
-    samplings: int | None
-    limit: int | None
-    settings: Settings
-    refine: str
-    perturb: bool
-    root: Path | None
-    new: Pairs | None = None
-    """The user's own pairs that the model was not trained on; None for a data set."""
-    note: str | None = None
-    """Said in the report about the pairs."""
-
-    def pairs(self, sampling: int) -> Sequence[AssemblyPair]:
-        from bitr.data import dataset
-
-        if self.new is not None:
-            return self.new[: self.limit]
-        return dataset(self.dataset, self.split, self.root, self.seed + sampling)[: self.limit]
-
-    def method(self, network: Network, sampling: int) -> methods.Method:
-        """The path of ``bitr assemble``, and the refinement."""
-        from bitr.evaluation.method import engine, refined
-
-        method = engine(network, replace(self.settings, seed=self.seed + sampling))
-        return method if self.refine == "none" else refined(method, self.refine)
-
-    def measure(self, model: str, on_row: Counter) -> Report:
-        """Evaluate a model on every sampling, and on every perturbation of it."""
-        import numpy as np
-
-        from bitr.assembly.network import Network
-        from bitr.data import is_name
-        from bitr.evaluation.evaluate import evaluate
-        from bitr.evaluation.method import PERTURBATIONS, under
-        from bitr.evaluation.report import Repeated
-
-        log.info("loading the model %s", model)
-        network = Network.of(model)
-        times = self.samplings or (SAMPLINGS if is_name(self.dataset) else 1)
-        tests = tuple(PERTURBATIONS) if self.perturb else ("original",)
-        found: dict[str, list[Evaluation]] = {test: [] for test in tests}
-        for sampling in range(times):
-            pairs, method = self.pairs(sampling), self.method(network, sampling)
-            for number, test in enumerate(tests):
-                log.info("%s, sampling %d of %d, %s", self.dataset, sampling + 1, times, test)
-                done, total = (sampling * len(tests) + number) * len(pairs), times * len(tests) * len(pairs)
-                rng = np.random.default_rng([self.seed + sampling, number])
-                on_pair = _shift(on_row, done, total)
-                found[test].append(evaluate(under(method, test, rng), pairs, on_pair))
-        names = [f"{network.name}, {test}" for test in tests] if self.perturb else [network.name]
-        rows = [Repeated(name, tuple(each)) for name, each in zip(names, found.values(), strict=True)]
-        return self._report(
-            rows,
-            checkpoint=network.name,
-            samplings=times,
-            limit=self.limit,
-            method="model" if self.settings.fast else self.settings.method,
-            points=self.settings.points or network.points,
-            refine=self.refine,
-        )
-
-    def score(self, predictions: Path, on_row: Counter) -> Report:
-        """Score a file of poses, on the pairs of the seed."""
-        from bitr.evaluation.evaluate import evaluate_predictions
-        from bitr.evaluation.report import Repeated
-
-        log.info("scoring %s", predictions)
-        found = evaluate_predictions(predictions, self.pairs(0), on_row)
-        return self._report([Repeated(found.method, (found,))], predictions=str(predictions))
-
-    def _report(self, rows: Sequence[Repeated], **settings: Any) -> Report:
-        from bitr.evaluation.report import Report
-
-        scores = rows[0].pooled.scores
-        if rows[0].pooled.failed == len(scores):
-            why = scores[0].failure
-            raise InputError(f"{self.dataset}: none of the {len(scores)} pairs was answered; {why}")
-        own = {"bitr": __version__, "dataset": self.dataset, "split": self.split, "seed": self.seed}
-        own |= {} if self.note is None else {"note": self.note}
-        return Report(own | settings, tuple(rows))
-
-
-def _shift(on_row: Counter, done: int, total: int) -> Counter:
-    return lambda here, _: on_row(done + here, total)
-
-
-def write_folder(folder: Path, report: Report, job: Job, *, force: bool) -> list[Path]:
+def write_folder(folder: Path, report: Report, pairs_of: PairsOf, *, force: bool) -> list[Path]:
     """Write the JSON, the table, Δr as a histogram and as a recall curve, and the median pair."""
     from bitr.evaluation.report import recall_curve, rotation_histogram
     from bitr.show import write_png
 
     folder.mkdir(exist_ok=True)
-    write_text(folder / JSON, report.to_json() + "\n", force=force)
-    write_text(folder / TABLE, report.to_markdown(), force=force)
+    paths = [folder / name for name in FILES]
+    json, markdown, histogram, recall, median = paths
+    write_text(json, report.to_json() + "\n", force=force)
+    write_text(markdown, report.to_markdown(), force=force)
     errors = {row.name: row.pooled.values("rotation_error_deg") for row in report.rows}
-    rotation_histogram(errors).write(folder / HISTOGRAM, force=force)
-    recall_curve(errors).write(folder / RECALL, force=force)
-    write_png(folder / MEDIAN, find_median(report.rows[0], job), force=force)
-    return [folder / name for name in FILES]
+    rotation_histogram(errors).write(histogram, force=force)
+    recall_curve(errors).write(recall, force=force)
+    write_png(median, find_median(report.rows[0], pairs_of), force=force)
+    return paths
 
 
-def find_median(row: Repeated, job: Job) -> Scene:
+def find_median(row: Repeated, pairs_of: PairsOf) -> Scene:
     """Find the pair whose Δr is in the middle, as neither the best nor the worst is typical."""
     from bitr.evaluation.report import ranked
     from bitr.show.stage import show_pair
 
     answered = [each for each in ranked(row) if each.score.transformation is not None]
     median = answered[len(answered) // 2]
-    pair, pose = job.pairs(median.sampling)[median.number], median.score.transformation
+    pair, pose = pairs_of(median.sampling)[median.number], median.score.transformation
     assert pose is not None
     return show_pair(pair, pose)
-
-
-def _write_page(path: Path, report: Report, job: Job, model: str | None, *, force: bool) -> Path:
-    """Write the page; without a model it has no law errors."""
-    from bitr.assembly.network import Network
-    from bitr.show.report import write_evaluation
-
-    network = None if model is None else Network.of(model)
-    method_of = None if network is None else lambda sampling: job.method(network, sampling)
-    title = one_line(f"{model or report.rows[0].name} on {job.dataset}, {job.split}")
-    write_evaluation(path, report, title, job.pairs, method_of, job.seed, force=force)
-    return path

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.files import check_target
 from bitr.settings import read_toml
 
-Counter = Callable[[int, int], None]
-"""Says how many of how many are done."""
+Counter = Callable[[int, int], None]  # says how many of how many are done
 PAGES = (".html", ".htm")
 METHODS, SPLITS = "auto|overlap|seam|mate|touch|model", "train|val|test"
 
@@ -48,30 +48,27 @@ def write_to(help: str) -> Any:
     return typer.Option("--output", "-o", help=help)
 
 
-def _list_files(folder: str, suffix: str) -> list[str]:
-    names = (entry.name for entry in (resources.files("bitr") / folder).iterdir())
-    return sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
+PACKAGE = Path(str(resources.files("bitr")))
 
 
 def list_models() -> list[str]:
     """The names of the weights that come with bitr."""
-    return _list_files("weights", ".safetensors")
+    return sorted(path.stem for path in PACKAGE.glob("weights/*.safetensors"))
 
 
 def list_configs() -> list[str]:
     """The names of the training configs that come with bitr."""
-    return _list_files("training/configs", ".toml")
+    return sorted(path.stem for path in PACKAGE.glob("training/configs/*.toml"))
 
 
 def list_data() -> list[str]:
     """The names of the data sets."""
-    return list(read_toml(Path(str(resources.files("bitr") / "data/datasets.toml"))))
+    return list(read_toml(PACKAGE / "data/datasets.toml"))
 
 
 def list_experiments() -> list[str]:
     """The names of the experiments of ``bitr reproduce``."""
-    table = next(Path(str(resources.files("bitr") / "evaluation")).rglob("experiments.toml"))
-    return [*read_toml(table), "laws", "speed", "engine", "puzzles", "all"]
+    return [*read_toml(PACKAGE / "evaluation/experiments.toml"), "laws", "speed", "engine", "puzzles", "all"]
 
 
 Model = Annotated[str, take_model("Name of weights that come with bitr, or path of a checkpoint.")]
@@ -110,6 +107,8 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="A.B=V", help="Change a setting of the training, as optimizer.rate=1e-3."),
 ]
+Picture = Annotated[Path | None, typer.Option(help="Write a picture (.png).")]
+SampleSeed = Annotated[int, typer.Option(help="Seed of the samples of meshes and of very large clouds.")]
 Html = Annotated[Path | None, typer.Option(help="Write a report that opens in any browser (.html).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
@@ -134,11 +133,17 @@ def print_report(text: str, written: Iterable[Path | None], as_json: bool) -> No
             print(f"wrote {path}")
 
 
+def check_choice(option: str, value: str | None, choices: str) -> None:
+    """Raise when the value of an option is given and none of its choices, ``a|b|c``."""
+    known = choices.split("|")
+    require(value in (None, *known), f"{option} {value}: expected one of {', '.join(known)}")
+
+
 def check_suffix(option: str, path: Path, suffixes: Sequence[str]) -> None:
     """Raise when an option names a file of a kind that it does not write."""
-    if path.suffix.lower() not in suffixes:
-        found = path.suffix or "file without a suffix"
-        raise InputError(f"{path}: {option} writes no {found}, expected one of {' '.join(suffixes)}")
+    found = path.suffix or "file without a suffix"
+    is_known = path.suffix.lower() in suffixes
+    require(is_known, f"{path}: {option} writes no {found}, expected one of {' '.join(suffixes)}")
 
 
 def check_file(option: str, path: Path | None, suffixes: Sequence[str], *, force: bool) -> None:
@@ -150,6 +155,42 @@ def check_file(option: str, path: Path | None, suffixes: Sequence[str], *, force
         check_target(path, force=force)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    if option == "--picture":
+        need("matplotlib", option)
+
+
+def check_files(
+    inputs: Iterable[Path], outputs: Mapping[str, tuple[Path | None, Sequence[str]]], *, force: bool
+) -> list[Path]:
+    """The files that are written; one that cannot be, or that is an input or another of them, raises.
+
+    ``outputs`` has the file and the suffixes of each option.
+    """
+    taken, files = list(inputs), []
+    for name, (path, suffixes) in outputs.items():
+        if path is not None:
+            said = f"{path}: is named twice, as {name} and as another file; choose another name"
+            require(not is_among(path, taken), said)
+            check_file(name, path, suffixes, force=force)
+            taken.append(path)
+            files.append(path)
+    return files
+
+
+def is_among(path: Path, others: Iterable[Path]) -> bool:
+    """True when the path leads to one of the other files, whether it exists yet or not."""
+    try:
+        return any(
+            path.absolute() == other.absolute() or (path.exists() and other.exists() and path.samefile(other))
+            for other in others
+        )
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def need(module: str, what: str) -> None:
+    """Raise where a module of the extra ``viz`` is missing."""
+    require(find_spec(module) is not None, f'{what} needs {module}: pip install -e ".[viz]" in the clone')
 
 
 @contextmanager

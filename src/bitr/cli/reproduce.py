@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from bitr.cli import options
-from bitr.cli.options import print_report, say, session
+from bitr.cli.options import check_choice, print_report, say, session
 from bitr.cli.train import Records
-from bitr.errors import InputError
+from bitr.errors import require
 
 EXAMPLE = "bitr reproduce toy --budget 10m -o reproduced"
 BASELINES = "none|classical|all"
@@ -62,17 +62,16 @@ def run(
     all. The folder tables/ gets the rows of BENCHMARK.md. The same command again continues where it was
     stopped; a finished training is not repeated.
     """
-    if train and model is not None:
-        raise InputError("--train and --model: choose one; with --model nothing is trained")
-    if baselines is not None and baselines not in (known := BASELINES.split("|")):
-        raise InputError(f"--baselines {baselines}: expected one of {', '.join(known)}")
+    is_clear = not train or model is None
+    require(is_clear, "--train and --model: choose one; with --model nothing is trained")
+    check_choice("--baselines", baselines, BASELINES)
     try:
         with session(verbose, counted=True) as progress:  # torch takes a second to import
             from bitr.evaluation import experiment, reproduce, tables
 
             plan = experiment.Plan(
                 out=output,
-                budget=experiment.Budget.of(budget),
+                budget=budget,
                 seed=seed,
                 samplings=samplings,
                 limit=limit,
@@ -87,12 +86,10 @@ def run(
             if name in experiment.MEASURED:
                 text, files = tables.run_table(name, plan)
                 text = tables.as_json(name, text) if json else text
-            elif name == "all":
-                every, files = reproduce.run_all(plan)
-                text = every.to_json() if json else every.to_markdown()
             else:
-                one, files = reproduce.run_one(experiment.find_experiment(name), plan)
-                text = one.to_json() if json else one.to_markdown()
+                one = None if name == "all" else experiment.find_experiment(name)
+                result, files = reproduce.run_all(plan) if one is None else reproduce.run_one(one, plan)
+                text = result.to_json() if json else result.to_markdown()
     except KeyboardInterrupt:
         say(f"stopped; the same command goes on from what is in {output}")
         raise

@@ -15,8 +15,7 @@ from bitr.cli import options
 from bitr.cli.options import Counter, log, one_line, say, session
 
 if TYPE_CHECKING:
-    from bitr.training import TrainConfig
-    from bitr.training.folder import Listener, Record
+    from bitr.training.folder import Record
 
 EXAMPLE = "bitr train configs/bunny.toml --set run.steps=2000 -o runs/bunny"
 
@@ -69,29 +68,22 @@ def run(
     leads = int(os.environ.get("RANK", "0")) == 0
     plain = quiet or not leads or not sys.stderr.isatty()
     with session(verbose, counted=True) if verbose or not plain else nullcontext() as bar:
-        result = _train(settings, folder, resume, Records(None if plain or verbose else bar), leads)
+        from bitr.training import TrainingError, train
+
+        listener = Records(None if plain or verbose else bar)
+        try:
+            result = train(settings, folder, resume=resume, listener=listener)
+        except TrainingError as error:
+            say(str(error))
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt:
+            there = any((folder / "checkpoints").glob("step-*.safetensors"))
+            what = "has a checkpoint, go on with --resume" if there else "has no checkpoint yet"
+            if leads:
+                say(f"stopped; {folder} {what}")
+            raise
     if leads:
         _report(result, folder, json)
-
-
-def _train(
-    settings: TrainConfig, folder: Path, resume: bool, listener: Listener, leads: bool
-) -> dict[str, Any]:
-    """Train, and say in one line what stopped it."""
-    from bitr.training import TrainingError, train
-    from bitr.training.folder import PATTERN
-
-    try:
-        return train(settings, folder, resume=resume, listener=listener)
-    except TrainingError as error:
-        say(str(error))
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt:
-        there = any((folder / "checkpoints").glob(PATTERN))
-        what = "has a checkpoint, go on with --resume" if there else "has no checkpoint yet"
-        if leads:
-            say(f"stopped; {folder} {what}")
-        raise
 
 
 def _report(result: dict[str, Any], folder: Path, as_json: bool) -> None:

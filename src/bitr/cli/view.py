@@ -6,14 +6,13 @@ import os
 import tempfile
 import warnings
 from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bitr.cli import options
-from bitr.cli.options import Counter, say, session
+from bitr.cli.options import Counter, need, say, session
 from bitr.errors import require
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def run(
     is_puzzle = len(files) > 2
     require(not (is_puzzle and method), f"--method is for two pieces, and this is a puzzle of {len(files)}")
     require(data_root is None or results is not None, "--data-root goes with --results")
-    require(find_spec("viser"), 'bitr view needs viser: pip install -e ".[viz]" in the clone')
+    need("viser", "bitr view")
     with session(verbose, counted=is_puzzle) as on_row:  # torch takes a second to import: something is shown
         import torch
 

@@ -17,20 +17,17 @@ from bitr.assembly.align import arun
 from bitr.data import AssemblyPair
 from bitr.data.piece import as_piece
 from bitr.data.poses import move_points, nearest_pose, pose
-from bitr.errors import InputError, unknown_name
+from bitr.errors import InputError, require, unknown_name
 from bitr.evaluation.method import Method, Solve
 from bitr.evaluation.metrics import Pose
 from bitr.io import spacing_of
 
-POINTS = 5000
-"""Points of a cloud that a classical method sees; a mesh is sampled first."""
+POINTS = 5000  # points of a cloud that a classical method sees; a mesh is sampled first
 LEAST_POINTS, LEAST_EXTENT = 10, 2.0
 """Needed by the libraries, the extent in spacings: one that is left with a single point ends the process."""
 SEED = 0
 
-KEPT = 0.8
-"""Share of the source's points, those closest to the reference, that each round of ICP fits."""
-MOST_ROUNDS = 500
+KEPT = 0.8  # share of the source's points, those closest to the reference, that each round of ICP fits
 GICP_VOXEL, KISS_VOXEL = 0.25, 0.3
 """Default voxels of the libraries, in metres: the clouds are scaled so that their spacing is this."""
 BOUND_WITHIN, LEAST_PAIRS = 2.0, 3
@@ -39,11 +36,7 @@ BOUND_WITHIN, LEAST_PAIRS = 2.0, 3
 NORMAL_RADIUS, FEATURE_RADIUS = 2.0, 5.0
 """In spacings of the clouds: the voxel of the usual recipe is 1. The clouds were thinned before, so that no
 grid is laid over them."""
-NORMAL_NEIGHBORS, FEATURE_NEIGHBORS = 30, 100
-WITHIN = 1.5
-"""Distance in spacings within which corresponding points must end."""
-POINTS_A_TRIAL, EDGE_RATIO = 4, 0.9
-MOST_TRIALS, CONFIDENCE = 100_000, 0.999
+WITHIN = 1.5  # distance in spacings within which corresponding points must end
 
 Points = Float64[np.ndarray, "_ 3"]
 
@@ -81,11 +74,8 @@ def bound(pair: AssemblyPair) -> Pose:
     """
     x, y = points(pair)
     i, j = correspondences(move_points(pair.ref_from_src, x), y)
-    if len(i) < LEAST_PAIRS:
-        raise InputError(
-            f"{pair.id}: {len(i)} points of the pieces lie together in the true pose, "
-            f"expected at least {LEAST_PAIRS} for a bound"
-        )
+    said = f"{pair.id}: {len(i)} points of the pieces lie together in the true pose"
+    require(len(i) >= LEAST_PAIRS, f"{said}, expected at least {LEAST_PAIRS} for a bound")
     return arun(torch.from_numpy(x[i]), torch.from_numpy(y[j])).matrix().numpy()
 
 
@@ -113,7 +103,7 @@ def trimmed_icp(x: Points, y: Points) -> Pose:
     """Repeat until no partner changes: partner the nearest points, fit the closest 80% by Arun's method."""
     tree, count = cKDTree(y), math.ceil(KEPT * len(x))
     matrix, last = np.eye(4), None
-    for _ in range(MOST_ROUNDS):
+    for _ in range(500):
         distance, partner = tree.query(move_points(matrix, x))
         kept = np.sort(np.argsort(distance, kind="stable")[:count])
         matched = np.stack([kept, partner[kept]])
@@ -145,12 +135,12 @@ def fpfh_ransac(pair: AssemblyPair) -> Pose:
             mutual_filter=True,
             max_correspondence_distance=WITHIN,
             estimation_method=registration.TransformationEstimationPointToPoint(False),
-            ransac_n=POINTS_A_TRIAL,
+            ransac_n=4,
             checkers=[
-                registration.CorrespondenceCheckerBasedOnEdgeLength(EDGE_RATIO),
+                registration.CorrespondenceCheckerBasedOnEdgeLength(0.9),
                 registration.CorrespondenceCheckerBasedOnDistance(WITHIN),
             ],
-            criteria=registration.RANSACConvergenceCriteria(MOST_TRIALS, CONFIDENCE),
+            criteria=registration.RANSACConvergenceCriteria(100_000, 0.999),
         )
 
     return match_features(pair, match)
@@ -187,11 +177,11 @@ def _described(o3d: Any, points: Points) -> tuple[Any, Any]:
     """The cloud with normals away from its centroid, the origin, and a feature at each point."""
     search = o3d.geometry.KDTreeSearchParamHybrid
     cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(points))
-    cloud.estimate_normals(search(NORMAL_RADIUS, NORMAL_NEIGHBORS))
+    cloud.estimate_normals(search(NORMAL_RADIUS, 30))
     normals = np.array(cloud.normals)
     inward = np.einsum("ni,ni->n", normals, points) < 0
     cloud.normals = o3d.utility.Vector3dVector(np.where(inward[:, None], -normals, normals))
-    reach = search(FEATURE_RADIUS, FEATURE_NEIGHBORS)
+    reach = search(FEATURE_RADIUS, 100)
     return cloud, o3d.pipelines.registration.compute_fpfh_feature(cloud, reach)
 
 
@@ -250,11 +240,10 @@ def in_unit(pair: AssemblyPair, spacing: float = 1.0, centered: bool = True) -> 
     widest = max(spacing_of(x), spacing_of(y))
     for side, cloud in (("source", x), ("reference", y)):
         extent = float(np.ptp(cloud, axis=0).max())
-        if len(cloud) < LEAST_POINTS or not extent > LEAST_EXTENT * widest:
-            raise InputError(
-                f"{pair.id}: the {side} has {len(cloud)} points and is {extent:.3g} long, expected at least "
-                f"{LEAST_POINTS}, and more than {LEAST_EXTENT:g} times the spacing of {widest:.3g}"
-            )
+        said = f"{pair.id}: the {side} has {len(cloud)} points and is {extent:.3g} long"
+        wanted = f"{LEAST_POINTS}, and more than {LEAST_EXTENT:g} times the spacing of {widest:.3g}"
+        is_enough = len(cloud) >= LEAST_POINTS and extent > LEAST_EXTENT * widest
+        require(is_enough, f"{said}, expected at least {wanted}")
     unit = widest / spacing
     return Local(x / unit, y / unit, x_center, y_center, unit, pair.id)
 

@@ -21,34 +21,26 @@ from bitr.assembly.finish import METHODS
 from bitr.assembly.network import Network
 from bitr.assembly.verify import NAMES, RUNNER_UP, Verifier
 from bitr.data import AssemblyPair, dataset, is_name
-from bitr.errors import InputError, counted
+from bitr.errors import counted, require
 from bitr.evaluation.metrics import is_right
 
 FOLDS = 5
-LEAST = 50
-"""Minimum number of pairs to fit on."""
-HIDDEN, ENSEMBLE = 16, 5
-"""Hidden units of a network, and the number of networks whose mean is taken."""
+LEAST = 50  # minimum number of pairs to fit on
+HIDDEN, ENSEMBLE = 16, 5  # hidden units of a network, and the number of networks whose mean is taken
 STEPS, RATE, DECAY, BASE_DECAY = 250, 0.03, 1e-2, 0.05
 """Steps, rate and decay of a fit; what is added to a base decays faster."""
-RANGE = (0.005, 0.995)
-"""Quantiles of each feature that count as the ends of its range."""
-JOINT = 0.05
-"""Share of the right answers from which on a method belongs to the weights' kinds of joint."""
-BINS = 10
-"""Bins of a reliability diagram."""
-SURE, LOW = 0.9, 0.2
-"""Confidences above which an answer is taken to be right, and below which it is not."""
+RANGE = (0.005, 0.995)  # quantiles of each feature that count as the ends of its range
+JOINT = 0.05  # share of the right answers from which on a method belongs to the weights' kinds of joint
+BINS = 10  # bins of a reliability diagram
+SURE, LOW = 0.9, 0.2  # confidences above which an answer is taken to be right, and below which it is not
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
     """Bins of equally many answers, from the least to the most confident."""
 
-    confidence: Float64[np.ndarray, " k"]
-    """Mean confidence of each bin."""
-    right: Float64[np.ndarray, " k"]
-    """Share of right answers in each bin."""
+    confidence: Float64[np.ndarray, " k"]  # mean confidence of each bin
+    right: Float64[np.ndarray, " k"]  # share of right answers in each bin
     count: Int64[np.ndarray, " k"]
 
     @property
@@ -61,8 +53,7 @@ def reliability(
     confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"], bins: int = BINS
 ) -> Reliability:
     """Share of right answers against confidence, in bins of equally many answers, up to one."""
-    if len(confidence) < bins:
-        raise InputError(f"{len(confidence)} answers are too few for {bins} bins")
+    require(len(confidence) >= bins, f"{len(confidence)} answers are too few for {bins} bins")
     parts = np.array_split(np.argsort(confidence, kind="stable"), bins)
     return Reliability(
         np.array([confidence[part].mean() for part in parts]),
@@ -85,13 +76,10 @@ class Trust:
     """Quality of the confidences."""
 
     mean: float
-    error: float | None
-    """Expected calibration error; None for fewer answers than bins."""
+    error: float | None  # expected calibration error; None for fewer answers than bins
     auroc: float | None
-    wrong_above: float | None
-    """Share of wrong answers among those with a confidence above ``SURE``."""
-    below: float
-    """Share of answers with a confidence below ``LOW``."""
+    wrong_above: float | None  # share of wrong answers among those with a confidence above ``SURE``
+    below: float  # share of answers with a confidence below ``LOW``
 
 
 def measure_trust(confidence: Float64[np.ndarray, " n"], right: Bool[np.ndarray, " n"]) -> Trust:
@@ -131,8 +119,7 @@ class Check:
 
     confidence: Float64[np.ndarray, " n"]
     right: Bool[np.ndarray, " n"]
-    possible: Bool[np.ndarray, " n"]
-    """True where some candidate of the pair is right."""
+    possible: Bool[np.ndarray, " n"]  # true where some candidate of the pair is right
 
     @property
     def reliability(self) -> Reliability:
@@ -211,8 +198,8 @@ def calibrate(
 
 def require_enough(origin: Origin, pairs: int) -> None:
     """Raise where there are too few pairs to fit on, before any work is done for them."""
-    if pairs < LEAST:
-        raise InputError(f"{origin.data}: {counted(pairs, 'pair')}, expected at least {LEAST} to fit on")
+    said = f"{origin.data}: {counted(pairs, 'pair')}, expected at least {LEAST} to fit on"
+    require(pairs >= LEAST, said)
 
 
 def check(verifier: Verifier, rows: Sequence[Rows]) -> Check:

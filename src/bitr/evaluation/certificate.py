@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from torch import Tensor
 from bitr.assembly.assemble import Settings, assemble_geometries
 from bitr.assembly.network import Network
 from bitr.data import bumpy_shape, cut
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.groups import Cloud, Rigid
 from bitr.io import Geometry
 from bitr.model import BITR
@@ -44,7 +44,8 @@ MEDIAN = ("float32", "bfloat16")
 """Precisions whose median counts: a barely determined pair is far off with no law broken. Else the worst."""
 
 Pair = tuple[Geometry, Geometry]
-PairMaker = Callable[[torch.Generator], Pair]
+Make = Callable[[torch.Generator], Pair]
+Solve = Callable[[Geometry, Geometry], Any]  # returns a ``Rigid`` or a 4×4 matrix, also as a batch of one
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class Certificate:
         return json.dumps(values | {"rows": [row.to_dict() for row in self.rows]}, allow_nan=False)
 
 
+@torch.no_grad()
 def certify(
     model: BITR, *, name: str = "BITR", trials: int = 10, seed: int = 0, network: Network | None = None
 ) -> Certificate:
@@ -122,41 +124,44 @@ def certify(
 
     With a ``network`` also those of ``bitr.assemble`` on overlapping clouds and meshes, fast and by default.
     """
-    routes = [
-        Route("model, float64", _solve_with(model, torch.float64), "float64"),
-        Route("model, float32", _solve_with(model, torch.float32), "float32"),
-        Route("model, bfloat16 autocast", _solve_with(model, torch.float32, autocast=True), "bfloat16"),
-    ]
+    rows: list[Row] = []
+    for label, dtype in (("float64", torch.float64), ("float32", torch.float32), ("bfloat16", torch.float32)):
+        rounded = label == "bfloat16"
+        path = f"model, {label}" + " autocast" * rounded
+        rows += _try_laws(path, _pass_of(model, dtype, rounded), label, cloud_pair, trials, seed)
     for way in WAYS if network is not None else ():
         settings = Settings(fast=way == "fast", points=SEEN)
-        most = MOST_TRIALS if settings.fast else ENGINE_TRIALS
+        most = trials if settings.fast else min(trials, ENGINE_TRIALS)
 
         def solve(x: Geometry, y: Geometry, settings: Settings = settings) -> Any:
             assert network is not None
             return assemble_geometries(x, y, network, settings).transformation
 
         for kind, make in (("cloud", overlapping_pair), ("mesh", mesh_pair)):
-            routes.append(Route(f"assemble, {kind}, {way}", solve, "float64", make, most))
-    return _measure(name, seed, trials, routes)
+            rows += _try_laws(f"assemble, {kind}, {way}", solve, "float64", make, most, seed)
+    return Certificate(name, seed, tuple(rows))
 
 
+@torch.no_grad()
 def audit(
     method: Callable[[Any, Any], Any], *, name: str = "method", trials: int = 10, seed: int = 0
 ) -> Certificate:
     """Measure the laws of any function of two (n, 3) float64 arrays of equally many points.
 
-    An answer in float32 is held to the bounds of float32.
+    An answer in float32 is held to the bounds of float32. An error inside the function is bad input.
     """
 
     def solve(source: Geometry, reference: Geometry) -> Tensor:
-        answer = method(source.points.copy(), reference.points.copy())
+        try:
+            answer = method(source.points.copy(), reference.points.copy())
+        except Exception as error:  # somebody's function may fail in any way
+            raise InputError(f"{name}: raised {type(error).__name__}: {error}") from error
         try:
             matrix = answer.matrix() if isinstance(answer, Rigid) else torch.as_tensor(answer)
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"{name}: returned {type(answer).__name__}, expected a 4×4 matrix") from error
-        if matrix.shape not in ((4, 4), (1, 4, 4)):
-            shape = tuple(matrix.shape)
-            raise InputError(f"{name}: returned shape {shape}, expected a 4×4 matrix or a Rigid")
+        said = f"{name}: returned shape {tuple(matrix.shape)}, expected a 4×4 matrix or a Rigid"
+        require(matrix.shape in ((4, 4), (1, 4, 4)), said)
         return matrix
 
     def halves(generator: torch.Generator) -> Pair:
@@ -164,28 +169,16 @@ def audit(
 
     kind = solve(*halves(torch.Generator().manual_seed(seed))).dtype
     precision = "float32" if kind == torch.float32 else "method"
-    return _measure(name, seed, trials, [Route(name, solve, precision, halves)])
+    return Certificate(name, seed, tuple(_try_laws(name, solve, precision, halves, trials, seed)))
 
 
-@torch.no_grad()
-def _measure(name: str, seed: int, trials: int, routes: Sequence[Route]) -> Certificate:
-    if not 1 <= trials <= MOST_TRIALS:
-        raise InputError(f"trials = {trials}: expected a whole number from 1 to {MOST_TRIALS}")
-    return Certificate(name, seed, tuple(row for route in routes for row in route.rows(trials, seed)))
-
-
-def _solve_with(
-    model: BITR, dtype: torch.dtype, autocast: bool = False
-) -> Callable[[Geometry, Geometry], Rigid]:
+def _pass_of(model: BITR, dtype: torch.dtype, autocast: bool) -> Solve:
     """The forward pass of a copy of the model in this precision, on the features that it takes."""
     own, config = deepcopy(model).cpu().to(dtype).eval(), model.config
 
     def as_cloud(piece: Geometry) -> Cloud:
-        normals, colors = piece.normals if config.normals else None, piece.colors if config.colors else None
-        parts = (
-            None if part is None else torch.from_numpy(part)[None].to(dtype) for part in (normals, colors)
-        )
-        return Cloud(torch.from_numpy(piece.points)[None].to(dtype), *parts)
+        names = ("points", *["normals"] * config.normals, *["colors"] * config.colors)
+        return Cloud(**{name: torch.from_numpy(getattr(piece, name))[None].to(dtype) for name in names})
 
     def solve(source: Geometry, reference: Geometry) -> Rigid:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
@@ -194,14 +187,36 @@ def _solve_with(
     return solve
 
 
+def _try_laws(path: str, solve: Solve, precision: str, make: Make, trials: int, seed: int) -> Iterator[Row]:
+    """The three laws on new pairs, with motions by about their size and factors between 1/100 and 100.
+
+    Where the median counts, there are enough trials to have one.
+    """
+
+    def pose_of(source: Geometry, reference: Geometry) -> Rigid:
+        pose = as_rigid(solve(source, reference))
+        return pose[0] if pose.rotation.dim() == 3 else pose
+
+    said = f"trials = {trials}: expected a whole number from 1 to {MOST_TRIALS}"
+    require(1 <= trials <= MOST_TRIALS, said)
+    generator, found = torch.Generator().manual_seed(seed), []
+    for _ in range(max(FEWEST_FOR_A_MEDIAN if precision in MEDIAN else 1, trials)):
+        pair = make(generator)
+        exponent = 4 * float(torch.rand((), generator=generator, dtype=torch.float64)) - 2
+        found.append(law_errors(pose_of, *pair, generator, factor=10**exponent))
+    for law in LAWS:
+        errors = [getattr(each, law) for each in found]
+        worst, median = float(np.max(errors)), float(np.median(errors))  # NaN where there is one
+        yield Row(path, law, worst, median, precision, len(found))
+
+
 # Random pairs
 
 
 def cloud_pair(generator: torch.Generator, share: float = 0.4) -> Pair:
     """Two pieces of a generated shape, ``share`` of its points in the source."""
-    return _place(
-        [_dress(piece) for piece in cut(bumpy_shape(POINTS, generator), share, generator)], generator
-    )
+    pieces = cut(bumpy_shape(POINTS, generator), share, generator)
+    return _place([_dress(piece) for piece in pieces], generator)
 
 
 def overlapping_pair(generator: torch.Generator, n: int = 500, noise: float = 0.003) -> Pair:
@@ -232,37 +247,3 @@ def _place(pieces: Sequence[Geometry], generator: torch.Generator) -> Pair:
     """Both pieces at random places."""
     x, y = (piece.moved(Rigid.random(generator).matrix().numpy()) for piece in pieces)
     return x, y
-
-
-@dataclass(frozen=True)
-class Route:
-    """A named way from a pair to a pose, the bounds it is held to, and the pairs it is tried on."""
-
-    path: str
-    solve: Callable[[Geometry, Geometry], Any]
-    """Returns a ``Rigid`` or a 4×4 matrix, also as a batch of one."""
-    precision: str
-    make: PairMaker = cloud_pair
-    most: int = MOST_TRIALS
-
-    def rows(self, trials: int, seed: int) -> list[Row]:
-        """The three laws; where the median counts, with enough trials to have one."""
-        generator = torch.Generator().manual_seed(seed)
-        least = FEWEST_FOR_A_MEDIAN if self.precision in MEDIAN else 1
-        found = [self._try(generator) for _ in range(max(least, min(trials, self.most)))]
-        rows = []
-        for law in LAWS:
-            errors = [getattr(each, law) for each in found]
-            worst, median = float(np.max(errors)), float(np.median(errors))  # NaN where there is one
-            rows.append(Row(self.path, law, worst, median, self.precision, len(found)))
-        return rows
-
-    def _try(self, generator: torch.Generator) -> Laws:
-        """The errors on a new pair: motions by about the pieces' size, a factor between 1/100 and 100."""
-        source, reference = self.make(generator)
-        exponent = 4 * float(torch.rand((), generator=generator, dtype=torch.float64)) - 2
-        return law_errors(self._pose, source, reference, generator, factor=10**exponent)
-
-    def _pose(self, source: Geometry, reference: Geometry) -> Rigid:
-        pose = as_rigid(self.solve(source, reference))
-        return pose[0] if pose.rotation.dim() == 3 else pose

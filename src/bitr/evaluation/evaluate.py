@@ -16,7 +16,7 @@ from bitr.assembly.assemble import Assembly
 from bitr.data import AssemblyPair
 from bitr.data.own import Row, distinct, read_rows
 from bitr.data.poses import nearest_pose, pose_of_numbers
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.evaluation import metrics
 from bitr.evaluation.calibrate import Trust, measure_trust
 from bitr.evaluation.method import Method, pose_of
@@ -31,30 +31,25 @@ MOST_POINTS = 20_000
 NUMBERS = tuple(f"m{i}{j}" for i in range(4) for j in range(4))
 """Columns of a csv file with a number in each cell, row by row: m03 is the translation along x."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of pairs that are done and their total."""
+Progress = Callable[[int, int], None]  # called with the number of pairs that are done and their total
 
 
 def evaluate(method: Method, pairs: Sequence[AssemblyPair], progress: Progress | None = None) -> Evaluation:
     """Score the method on every pair; one that it refuses with an InputError counts as failed."""
     scores = []
     for pair in pairs:
-        scores.append(_solve(method, pair))
+        start = time.perf_counter()
+        try:
+            answer = method.solve(pair)
+            confidence = answer.confidence if isinstance(answer, Assembly) else None
+            score = score_of(pair, pose_of(answer), time.perf_counter() - start, confidence)
+        except InputError as error:
+            score = Score(pair.id, pair.unit, time.perf_counter() - start, failure=str(error))
+        scores.append(score)
         if progress is not None:
             progress(len(scores), len(pairs))
-    if not scores:
-        raise InputError(f"{method.name}: no pairs to evaluate on, expected at least one")
+    require(scores, f"{method.name}: no pairs to evaluate on, expected at least one")
     return Evaluation(method.name, tuple(scores))
-
-
-def _solve(method: Method, pair: AssemblyPair) -> Score:
-    start = time.perf_counter()
-    try:
-        answer = method.solve(pair)
-        confidence = answer.confidence if isinstance(answer, Assembly) else None
-        return score_of(pair, pose_of(answer), time.perf_counter() - start, confidence)
-    except InputError as error:
-        return _failed(pair, str(error), time.perf_counter() - start)
 
 
 # The score of one pair
@@ -74,10 +69,8 @@ class Errors:
     translation_rmse: float
     cd: float
     crd: float
-    placed: float
-    """These five are those of ``metrics.Mating``, whose lengths are in sizes of the assembled shape."""
-    registration_rmse: float | None
-    """Only for pairs in metres whose pieces overlap."""
+    placed: float  # the last five are those of ``metrics.mating_errors``
+    registration_rmse: float | None  # only for pairs in metres whose pieces overlap
 
 
 ERRORS = tuple(Errors.__dataclass_fields__)
@@ -89,16 +82,12 @@ class Score:
 
     id: str
     unit: str
-    seconds: float | None
-    """Time of the answer; None where nobody measured it."""
-    transformation: Pose | None
-    errors: Errors | None
-    failure: str | None
-    """The reason why there is no answer; None where there is one."""
-    right: bool = False
-    """True for a pose that is ``metrics.RIGHT`` of a right one."""
+    seconds: float | None  # time of the answer; None where nobody measured it
+    transformation: Pose | None = None
+    errors: Errors | None = None
+    failure: str | None = None  # the reason why there is no answer; None where there is one
+    right: bool = False  # true for a pose that is ``metrics.RIGHT`` of a right one
     confidence: float | None = None
-    """The method's own, where it has one."""
     size: float | None = None
     """Radius of the assembled shape, in the unit of the pair; None without an answer."""
 
@@ -131,10 +120,6 @@ def score_of(pair: AssemblyPair, pose: Pose, seconds: float | None, confidence: 
     return Score(pair.id, pair.unit, seconds, pose, errors, None, right, confidence, size)
 
 
-def _failed(pair: AssemblyPair, reason: str, seconds: float | None) -> Score:
-    return Score(pair.id, pair.unit, seconds, None, None, reason)
-
-
 def errors_of(pair: AssemblyPair, pose: Pose) -> Errors:
     """All errors of a pose; where the pair has symmetries, against the right answer nearest to it."""
     all_x, all_y = (as_points(side, MOST_POINTS, seed=0).points for side in (pair.source, pair.reference))
@@ -150,7 +135,7 @@ def errors_of(pair: AssemblyPair, pose: Pose) -> Errors:
         part_chamfer=metrics.part_chamfer(pose, truth, x),
         shape_chamfer=metrics.shape_chamfer(pose, truth, x, y),
         add_s=metrics.add_s(pose, truth, x),
-        **asdict(mating),
+        **mating,
         registration_rmse=rmse,
     )
 
@@ -181,8 +166,7 @@ class Summary:
     """Statistics over the pairs that were answered."""
 
     mean: float
-    std: float
-    """Standard deviation over the pairs, by n."""
+    std: float  # standard deviation over the pairs, by n
     median: float
     quantiles: dict[str, float]
 
@@ -254,8 +238,7 @@ class Evaluation:
     def is_of_size_one(self) -> bool:
         """True for shapes without a unit of length whose size is about 1."""
         low, high = metrics.SIZE_ONE
-        sizes = [score.size for score in self.scores if score.size is not None]
-        return self.unit == "" and all(low <= size <= high for size in sizes)
+        return self.unit == "" and all(s.size is None or low <= s.size <= high for s in self.scores)
 
     @property
     def unit_name(self) -> str:
@@ -313,12 +296,11 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The answer of a file to one pair, and its place in the file."""
+    """The answer of a file to one pair, and its place in the file; without a pose, the reason why."""
 
     id: str
     at: str
     transformation: Pose | None
-    """None where the file says that there is no answer."""
     reason: str
     seconds: float | None
 
@@ -333,17 +315,16 @@ def evaluate_predictions(
         row = found.get(pair.id)
         if row is None:
             raise InputError(f"{path}: no row for the pair {pair.id}, expected one for each of {len(pairs)}")
-        scores.append(
-            _failed(pair, row.reason, row.seconds)
-            if row.transformation is None
-            else score_of(pair, row.transformation, row.seconds)
-        )
+        if row.transformation is None:
+            scores.append(Score(pair.id, pair.unit, row.seconds, failure=row.reason))
+        else:
+            scores.append(score_of(pair, row.transformation, row.seconds))
         if progress is not None:
             progress(len(scores), len(pairs))
     known = {score.id for score in scores}
     for row in found.values():
-        if row.id not in known:
-            raise InputError(f"{row.at}: the id {row.id} is none of the {len(pairs)} pairs of the data set")
+        said = f"{row.at}: the id {row.id} is none of the {len(pairs)} pairs of the data set"
+        require(row.id in known, said)
     return Evaluation(path.stem, tuple(scores))
 
 
@@ -353,40 +334,28 @@ def read_predictions(path: Path) -> Mapping[str, Prediction]:
     Each row has ``id`` and ``transformation`` (or m00 to m33 in a csv file), null for no answer, and, if
     known, error and seconds, as the table of a batch.
     """
-    wide = path.suffix.lower() == ".csv" and _has_column(path, NUMBERS[0])
-    needed = ("id", *NUMBERS) if wide else ("id", "transformation")
-    rows = read_rows(path, needed, None)
-    found = distinct((row.at, row.name("id"), _prediction(row, wide)) for row in rows)
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+            head = [cell.strip() for cell in file.readline().split(",")]
+    except OSError:
+        head = []  # read_rows says what is wrong
+    columns = NUMBERS if path.suffix.lower() == ".csv" and NUMBERS[0] in head else ("transformation",)
+    rows = read_rows(path, ("id", *columns), None)
+    found = distinct((row.at, row.name("id"), _prediction(row, columns)) for row in rows)
     return {prediction.id: prediction for prediction in found}
 
 
-def _has_column(path: Path, name: str) -> bool:
-    try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            return name in (cell.strip() for cell in file.readline().split(","))
-    except OSError:
-        return False  # read_rows says what is wrong
-
-
-def _prediction(row: Row, wide: bool) -> Prediction:
-    cells = [row.values.get(name) for name in (NUMBERS if wide else ("transformation",))]
+def _prediction(row: Row, columns: Sequence[str]) -> Prediction:
+    cells = [row.values.get(name) for name in columns]
     # nested lists are flattened, and the reader of numbers reports anything else
     numbers = " ".join(map(str, cells)).replace("[", " ").replace("]", " ")
-    reason, seconds = row.values.get("error"), row.values.get("seconds")
-    return Prediction(
-        id=row.name("id"),
-        at=row.at,
-        transformation=None if all(cell is None for cell in cells) else pose_of_numbers(numbers, row.at),
-        reason=reason if isinstance(reason, str) and reason else "the file has no answer",
-        seconds=None if seconds is None else _seconds(row, seconds),
-    )
-
-
-def _seconds(row: Row, value: object) -> float:
+    pose = None if all(cell is None for cell in cells) else pose_of_numbers(numbers, row.at)
+    reason, told = row.values.get("error"), row.values.get("seconds")
     try:
-        found = float(str(value))
+        seconds = None if told is None else float(str(told))
     except ValueError:
-        found = np.nan
-    if not 0 <= found < np.inf:
-        raise InputError(f"{row.at}: found seconds = {value!r:.40}, expected a number from 0")
-    return found
+        seconds = np.nan
+    is_time = seconds is None or 0 <= seconds < np.inf
+    require(is_time, f"{row.at}: found seconds = {told!r:.40}, expected a number from 0")
+    failure = reason if isinstance(reason, str) and reason else "the file has no answer"
+    return Prediction(row.name("id"), row.at, pose, failure, seconds)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from bitr.data import AssemblyPair, data_root, dataset, info
 from bitr.data.poses import reseed
 from bitr.data.storage import find_below
-from bitr.errors import InputError, counted, unknown_name
+from bitr.errors import InputError, counted, require, unknown_name
 from bitr.evaluation.evaluate import Progress
 from bitr.evaluation.report import Published
 from bitr.model import BITR
@@ -24,26 +24,21 @@ from bitr.model.checkpoint import card_of, load
 from bitr.settings import from_file, read_toml
 from bitr.training import Kind, TrainConfig, train
 from bitr.training.config import config_file
-from bitr.training.folder import Listener, Record, Silent, draw_curves
+from bitr.training.folder import Listener, Silent, draw_curves, read_log
 from bitr.training.stream import Source, sources
 
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 MEASURED = ("laws", "speed", "engine", "puzzles")
 """Tables of BENCHMARK.md that are no experiment of the paper; ``tables`` measures them."""
 DECIDED = ("data.name", "data.stand_in", "data.root", "run.seed")
 """Settings of a training config that follow from the experiment and the plan."""
-FREELY = 600.0
-"""Seconds of budget beyond which learned baselines are trained by default."""
+FREELY = 600.0  # seconds of budget beyond which learned baselines are trained by default
 PROBE, SETTLED = 12, 6
 """Steps that are timed, and how many of the last of them count: the first ones find pairs made ahead."""
 SHORT = 20
 """Steps of an epoch up to which a whole one comes first: some data sets compute much once for each pair."""
-TIMED = 8
-"""Pairs of a longer epoch that are made twice, to see how much of the work is done only once."""
-VALIDATIONS = 10
-"""Validations of a run whose steps are chosen here."""
-USED = 0.95
-"""Share of the time that is planned for: machines are not equally fast all the time."""
+TIMED = 8  # pairs of a longer epoch that are made twice, to see how much of the work is done only once
+VALIDATIONS = 10  # validations of a run whose steps are chosen here
+USED = 0.95  # share of the time that is planned for: machines are not equally fast all the time
 STAND_INS = {
     "bunny-stand-in": ("", "stand-in: a generated shape, not the bunny"),
     "airplane": ("airplane/*.npz", "airplanes of other collections, not ShapeNet's"),
@@ -65,8 +60,7 @@ class Case:
     """One table of an experiment: a data set, by the name that ``bitr.data.dataset`` knows."""
 
     data: str
-    keep: float | None = None
-    """The share of each cloud that is kept, where the tables differ in it."""
+    keep: float | None = None  # the share of each cloud that is kept, where the tables differ in it
     disturbed: str | None = None
     """The change of the second of two equal shapes, where the tables differ in it."""
 
@@ -96,7 +90,7 @@ class Experiment:
     baselines: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     simulated: bool = False
-    published: Mapping[str, Published] = field(default_factory=dict)
+    published: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
@@ -110,21 +104,16 @@ class Experiment:
     def published_in(self, title: str) -> dict[str, Published]:
         """The paper's figures for the rows of one table."""
         parts = ((name.rpartition(": "), figures) for name, figures in self.published.items())
-        return {name: figures for (where, _, name), figures in parts if where in ("", title)}
+        return {name: Published(*figures) for (where, _, name), figures in parts if where in ("", title)}
 
 
-def _read_experiments() -> dict[str, Experiment]:
-    found = {}
-    for name, table in read_toml(Path(__file__).with_name("experiments.toml")).items():
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
-        }
-        values["published"] = {row: Published(*each) for row, each in table.get("published", {}).items()}
-        found[name] = Experiment(name, **values)
-    return found
+def _read_experiment(name: str, table: Mapping[str, Any]) -> Experiment:
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
+    return Experiment(name, **values)
 
 
-EXPERIMENTS = _read_experiments()
+TABLES = read_toml(Path(__file__).with_name("experiments.toml"))
+EXPERIMENTS = {name: _read_experiment(name, table) for name, table in TABLES.items()}
 
 
 def find_experiment(name: str) -> Experiment:
@@ -137,57 +126,40 @@ def find_experiment(name: str) -> Experiment:
 # Options
 
 
-@dataclass(frozen=True)
-class Budget:
-    """The time that training may take; ``full`` stands for the steps of the configs, however long."""
-
-    text: str
-    seconds: float | None
-
-    @classmethod
-    def of(cls, text: str) -> Budget:
-        """From "90s", "10m", "1.5h" or "full"."""
-        if text == "full":
-            return cls(text, None)
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-        if found is None or not float(found[1]):
-            raise InputError(f"--budget {text}: expected a time as 90s, 10m or 1h, or full")
-        return cls(text, float(found[1]) * UNITS[found[2]])
-
-    def shared(self, parts: int) -> float | None:
-        """Seconds for each of several runs."""
-        return None if self.seconds is None else self.seconds / parts
+def seconds_of(budget: str) -> float | None:
+    """Seconds of a budget as "90s", "10m" or "1.5h"; None for "full", the steps of the configs."""
+    if budget == "full":
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", budget)
+    if found is None or not float(found[1]):
+        raise InputError(f"--budget {budget}: expected a time as 90s, 10m or 1h, or full")
+    return float(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
 @dataclass(frozen=True)
 class Plan:
     """The options common to all experiments of a call."""
 
-    out: Path
-    """Each experiment has a folder in it, and goes on where an earlier call left it."""
-    budget: Budget = field(default_factory=lambda: Budget.of("10m"))
+    out: Path  # each experiment has a folder in it, and goes on where an earlier call left it
+    budget: str = "10m"
     """Time of each experiment; its models share it, each learned baseline gets as much as the model beside
     it."""
-    seed: int = 0
-    """Seed of training and of the first sampling; the others count up from it."""
+    seed: int = 0  # seed of training and of the first sampling; the others count up from it
     samplings: int = 3
-    limit: int | None = None
-    """Most pairs of each sampling."""
-    model: str | None = None
-    """Weights to use in all rows of BITR; nothing is trained then."""
-    retrain: bool = False
-    """Train, although weights for the data come with bitr."""
+    limit: int | None = None  # most pairs of each sampling
+    model: str | None = None  # weights to use in all rows of BITR; nothing is trained then
+    retrain: bool = False  # train, although weights for the data come with bitr
     baselines: Literal["none", "classical", "all"] | None = None
-    changes: tuple[str, ...] = ()
-    """Changes of the training configs, as "run.batch=4"."""
+    changes: tuple[str, ...] = ()  # changes of the training configs, as "run.batch=4"
     root: Path | None = None
     listener: Listener = field(default_factory=Silent)
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
+        seconds_of(self.budget)  # raises where it is none
         for change in self.changes:
-            if change.partition("=")[0].strip() in DECIDED:
-                raise InputError(f"--set {change}: the experiment decides on {' and '.join(DECIDED)}")
+            is_free = change.partition("=")[0].strip() not in DECIDED
+            require(is_free, f"--set {change}: the experiment decides on {' and '.join(DECIDED)}")
 
     @property
     def classical(self) -> bool:
@@ -196,7 +168,7 @@ class Plan:
     @property
     def learned(self) -> bool:
         if self.baselines is None:
-            return self.budget.seconds is None or self.budget.seconds > FREELY
+            return (seconds_of(self.budget) or float("inf")) > FREELY
         return self.baselines == "all"
 
     def config(self, data: str) -> TrainConfig:
@@ -219,7 +191,7 @@ class Plan:
         """The settings that a result states."""
         return {
             "bitr": version("bitr"),
-            "budget": self.budget.text,
+            "budget": self.budget,
             "seed": self.seed,
             "samplings": self.samplings,
             "limit": self.limit,
@@ -237,10 +209,8 @@ class Weights:
 
     model: BITR
     made: str
-    run: Path | None = None
-    """The folder of the run, if they were trained."""
-    minutes: float | None = None
-    """Time of the training, if it is known."""
+    run: Path | None = None  # the folder of the run, if they were trained
+    minutes: float | None = None  # time of the training, if it is known
 
 
 def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
@@ -255,7 +225,9 @@ def weights(config: TrainConfig, name: str, plan: Plan, parts: int) -> Weights:
     shipped = None if plan.retrain else _shipped(name)
     if shipped is not None:
         minutes = card_of(shipped).get("minutes")
-        return Weights(load(shipped).double(), f"{data}; {_card_words(shipped)}", minutes=minutes)
+        words = f"weights {shipped}, which come with bitr"
+        words += "" if minutes is None else f": trained {minutes:.0f} min"
+        return Weights(load(shipped).double(), f"{data}; {words}", minutes=minutes)
     folder, result = trained(config, name, plan, parts)
     words = f"{data}; {training_words(result, config)}"
     return Weights(load(folder).double(), words, folder, result["seconds"] / 60)
@@ -268,17 +240,16 @@ def trained(
 
     The number of steps that fit into the budget is decided when a run begins.
     """
-    if plan.model is not None:
-        raise InputError("not trained: with --model nothing is")
-    folder = plan.out / "runs" / f"{name.replace(':', '-')}-{plan.budget.text}"
-    saved, seconds = folder / "config.toml", plan.budget.shared(parts)
+    require(plan.model is None, "not trained: with --model nothing is")
+    folder = plan.out / "runs" / f"{name.replace(':', '-')}-{plan.budget}"
+    saved, seconds = folder / "config.toml", seconds_of(plan.budget)
     if saved.is_file():
         begun = from_file(TrainConfig, saved).run
         same = {key: getattr(begun, key) for key in ("steps", "validate_every", "checkpoint_every")}
         chosen = replace(config, run=replace(config.run, **same))
     elif seconds is not None:
         log.info("timing some steps of %s", name)
-        chosen = fit_steps(config, seconds, kind)
+        chosen = fit_steps(config, seconds / parts, kind)
     else:
         chosen = config
     log.info("training %s on %s: %d steps", name, config.data.name, chosen.run.steps)
@@ -298,12 +269,8 @@ def training_words(result: dict[str, Any], config: TrainConfig) -> str:
 
 def data_words(config: TrainConfig, plan: Plan) -> str:
     """The difference from the paper's data, if there is one."""
-    name = config.data.name.partition(":")[0]
-    if name in STAND_INS:
-        pattern, words = STAND_INS[name]
-        if not pattern or find_below(data_root(plan.root), pattern):
-            return words
-    return "the paper's data"
+    pattern, words = STAND_INS.get(config.data.name.partition(":")[0], ("", "the paper's data"))
+    return words if not pattern or find_below(data_root(plan.root), pattern) else "the paper's data"
 
 
 def _shipped(name: str) -> str | None:
@@ -312,66 +279,40 @@ def _shipped(name: str) -> str | None:
     return next((each for each in names if (folder / f"{each}.safetensors").is_file()), None)
 
 
-def _card_words(name: str) -> str:
-    """The training of shipped weights, from the card beside them."""
-    card = card_of(name)
-    words = f"weights {name}, which come with bitr"
-    return f"{words}: trained {card['minutes']:.0f} min" if "minutes" in card else words
-
-
 # The steps that fit into a budget
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Seconds that a step, a validation, and everything before the first step take."""
-
-    step: float
-    validation: float
-    start: float
-    first: float = 0.0
-    """Extra time of a step of the first epoch."""
-    epoch: int = 0
-    """Steps of an epoch."""
-
-    def steps(self, seconds: float) -> int:
-        """The most steps that fit beside the validations; at least one."""
-        left = USED * seconds - self.start - VALIDATIONS * self.validation
-        new = min(self.epoch, left / (self.step + self.first))
-        return max(1, int(new + (left - new * (self.step + self.first)) / self.step))
 
 
 def fit_steps(config: TrainConfig, seconds: float, kind: Kind | None = None) -> TrainConfig:
     """The config with as many steps as fit, timing included, but no more than it has.
 
-    The learning rate falls over these steps: a short run is a whole one, not the start of a long one.
+    A short run of the ordinary loop is timed, in a folder that is removed. The learning rate falls over the
+    chosen steps: a short run is a whole one, not the start of a long one.
     """
     began = time.perf_counter()
-    pace = measure_pace(config, kind)
-    steps = min(config.run.steps, pace.steps(seconds - (time.perf_counter() - began)))
-    every = -(-steps // VALIDATIONS)
-    return replace(config, run=replace(config.run, steps=steps, validate_every=every, checkpoint_every=every))
-
-
-def measure_pace(config: TrainConfig, kind: Kind | None = None) -> Pace:
-    """The pace of a short run of the ordinary loop, in a folder that is removed."""
     source = sources(config.data)[0]
     epoch = -(-len(source) // config.run.batch)
-    steps = PROBE + (epoch if epoch <= SHORT else 0)
-    short = replace(
-        config,
-        run=replace(config.run, steps=steps, log_every=1, validate_every=steps, checkpoint_every=steps),
-    )
-    clock, began = _Clock(), time.perf_counter()
+    probe = PROBE + (epoch if epoch <= SHORT else 0)
     with tempfile.TemporaryDirectory() as folder:
-        train(short, Path(folder), listener=clock, kind=kind)
-    took = time.perf_counter() - began
-    *_, last, end = clock.seconds  # the record of the last step has the validation in it
-    step = (last - clock.seconds[-2 - SETTLED]) / SETTLED
-    waited = sum(clock.waited[-1 - SETTLED : -1]) / SETTLED
-    first = 0.0 if epoch <= SHORT else waited * _share_done_once(source)
-    validation = max(0.0, end - last - step)
-    return Pace(step - first, validation, max(0.0, took - end), first, epoch)
+        train(_in_steps(config, probe, probe, log_every=1), Path(folder), listener=Silent(), kind=kind)
+        rows = read_log(Path(folder))
+    done = [row["seconds"] for row in rows]
+    start = max(0.0, time.perf_counter() - began - done[-1])
+    # the last record has the validation in it
+    step = (done[-2] - done[-2 - SETTLED]) / SETTLED
+    validation = max(0.0, done[-1] - done[-2] - step)
+    once = 0.0
+    if epoch > SHORT:
+        waiting = sum(row["waiting"] for row in rows[-1 - SETTLED : -1]) / SETTLED
+        once = step * waiting * _share_done_once(source)
+    left = USED * (seconds - time.perf_counter() + began) - start - VALIDATIONS * validation
+    slow = min(epoch, left / step)
+    steps = min(config.run.steps, max(1, int(slow + (left - slow * step) / (step - once))))
+    return _in_steps(config, steps, -(-steps // VALIDATIONS))
+
+
+def _in_steps(config: TrainConfig, steps: int, every: int, **changes: Any) -> TrainConfig:
+    run = replace(config.run, steps=steps, validate_every=every, checkpoint_every=every, **changes)
+    return replace(config, run=run)
 
 
 def _share_done_once(source: Source) -> float:
@@ -384,15 +325,3 @@ def _share_done_once(source: Source) -> float:
             pairs[row]
         took.append(time.perf_counter() - began)
     return max(0.0, 1 - took[1] / took[0])
-
-
-class _Clock(Silent):
-    """Remembers when each step was done, and how long it waited for its pairs."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self.waited: list[float] = []
-
-    def recorded(self, record: Record) -> None:
-        self.waited.append(record.waiting * (record.seconds - self.seconds[-1] if self.seconds else 0.0))
-        self.seconds.append(record.seconds)

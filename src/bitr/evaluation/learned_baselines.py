@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from bitr.data import AssemblyPair, bumpy_shape, cut
 from bitr.data.transforms import thin
-from bitr.errors import InputError, unknown_name
+from bitr.errors import InputError, require, unknown_name
 from bitr.evaluation.method import Method
 from bitr.evaluation.metrics import Pose
 from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap
@@ -32,17 +32,14 @@ from bitr.training import Kind, TrainConfig
 
 FORMAT = "bitr-baseline-1"
 SEED = 0
-POSE = 12
-"""Numbers that a network gives for a pose: a 3×3 matrix and a translation."""
+POSE = 12  # numbers that a network gives for a pose: a 3×3 matrix and a translation
 LIMITS = {"points": (4, 10**6), "channels": (8, 512)}
 """Far beyond any use, and below what a damaged file could ask for."""
-ROUNDS = 3
-"""Rounds of the methods that move step by step."""
+ROUNDS = 3  # rounds of the methods that move step by step
 NEIGHBORS = (4, 8, 16, 32)
 """A point's mean offset to so many neighbours is an input vector: about a normal, as long as the bend."""
 LEAK = 0.2
-FRAME = 4
-"""Vectors per cloud that all its points' vectors are read off against."""
+FRAME = 4  # vectors per cloud that all its points' vectors are read off against
 
 
 def learned_method(path: str | os.PathLike[str]) -> Method:
@@ -70,8 +67,8 @@ def kind(name: str) -> Kind:
     cls = regressor(name)
 
     def make(config: TrainConfig) -> tuple[Regressor, TrainConfig]:
-        if config.run.init_from:
-            raise InputError(f"run.init_from = {config.run.init_from!r}: a baseline starts from new weights")
+        begun = config.run.init_from
+        require(not begun, f"run.init_from = {begun!r}: a baseline starts from new weights")
         torch.manual_seed(config.run.seed)
         own = replace(config, model=BITRConfig(), loss=replace(config.loss, spread_weight=0.0))
         return cls(Sizes(points=config.data.points)), own
@@ -84,18 +81,20 @@ def kind(name: str) -> Kind:
 
 def save(model: Regressor, path: str | os.PathLike[str]) -> Path:
     """Write a file (or ``model.safetensors`` into an existing folder), whole or not at all; in float32."""
-    target = Path(path)
-    if target.is_dir():
-        target = target / FILE_NAME
+    target = _file(path)
     metadata = {"format": FORMAT, "content": json.dumps({"name": model.name, "sizes": asdict(model.sizes)})}
     tensors = {key: value.float().contiguous().cpu() for key, value in model.state_dict().items()}
     write_weights(target, tensors, metadata)
     return target
 
 
+def _file(path: str | os.PathLike[str]) -> Path:
+    return Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+
+
 def load(path: str | os.PathLike[str]) -> Regressor:
     """The baseline of a file, or of the folder of a training run."""
-    file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+    file = _file(path)
     metadata, tensors = read_weights(file, FORMAT, "trained baseline")
     try:
         content = json.loads(metadata["content"])
@@ -116,16 +115,14 @@ def load(path: str | os.PathLike[str]) -> Regressor:
 class Sizes:
     """Sizes of a network, saved beside its weights."""
 
-    points: int = 1024
-    """Most points of a cloud in training, and so in use."""
-    channels: int = 64
-    """Width of the first layer; all others are multiples of it."""
+    points: int = 1024  # most points of a cloud in training, and so in use
+    channels: int = 64  # width of the first layer; all others are multiples of it
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             least, most = LIMITS[name]
-            if type(value) is not int or not least <= value <= most:
-                raise InputError(f"{name} = {value!r}: expected a whole number from {least} to {most}")
+            is_size = type(value) is int and least <= value <= most
+            require(is_size, f"{name} = {value!r}: expected a whole number from {least} to {most}")
 
 
 class Regressor(nn.Module, ABC):
@@ -137,8 +134,7 @@ class Regressor(nn.Module, ABC):
     on the other pairs of the batch. Weights drawn at construction come from torch's global generator.
     """
 
-    name: ClassVar[str]
-    """The short name, which files and tables know it by."""
+    name: ClassVar[str]  # the short name, which files and tables know it by
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -178,13 +174,8 @@ class PointNet(nn.Module):
 
     def __init__(self, channels: int, out: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(3, channels),
-            nn.ReLU(),
-            nn.Linear(channels, 2 * channels),
-            nn.LayerNorm(2 * channels),
-            nn.ReLU(),
-        )
+        first, second = nn.Linear(3, channels), nn.Linear(channels, 2 * channels)
+        self.layers = nn.Sequential(first, nn.ReLU(), second, nn.LayerNorm(2 * channels), nn.ReLU())
         self.last = nn.Linear(2 * channels, out)
         self._standardize()
 
@@ -213,8 +204,7 @@ def network(c_in: int, hidden: int, c_out: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(c_in, hidden), nn.LayerNorm(hidden), nn.ReLU(), nn.Linear(hidden, c_out))
 
 
-Placement = tuple[Rigid, Float64[Tensor, "*b"]]
-"""A pose, and the singular gap of its rotation."""
+Placement = tuple[Rigid, Float64[Tensor, "*b"]]  # a pose, and the singular gap of its rotation
 
 
 def pose_of(numbers: Float[Tensor, "*b 12"]) -> Placement:

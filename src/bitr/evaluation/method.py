@@ -21,16 +21,13 @@ from bitr.data.poses import inverse, move_points, random_pose
 from bitr.data.transforms import both, move
 from bitr.evaluation.metrics import Pose
 from bitr.groups import Cloud, Rigid, nearest_rotation
-from bitr.io import Geometry, as_points
+from bitr.io import as_points
 from bitr.model import BITR, BITRConfig
 from bitr.testing import Laws, as_rigid, pose_gap
 
-MESH_POINTS = 2000
-"""Points that a refinement sees of a mesh; of a cloud it sees all."""
-FACTOR = 2.0
-"""Factor of the scaled test, as in the paper."""
-ROUNDS, LEAST = 50, 1e-6
-"""Rounds of the search for a median, which settles sooner, and the distance of rotations that are one."""
+MESH_POINTS = 2000  # points that a refinement sees of a mesh; of a cloud it sees all
+FACTOR = 2.0  # factor of the scaled test, as in the paper
+ROUNDS, LEAST = 50, 1e-6  # rounds of the search for a median, and the distance of rotations that are one
 
 Solve = Callable[[AssemblyPair], "Pose | Assembly"]
 """The pose ``ref_from_src`` of a pair, or an answer with a confidence. Only a bound may look at the pair's
@@ -140,14 +137,10 @@ def median(poses: list[Rigid], center: Float64[Tensor, " 3"]) -> Rigid:
 
 @dataclass(frozen=True, eq=False)
 class Perturbed:
-    """A changed pair, with its changed answer, and the way back."""
+    """A changed pair, with its changed answer, and the way from its poses back to those of the original."""
 
     pair: AssemblyPair
     original_pose: Callable[[Pose], Pose]
-    """Takes a pose of the changed pair to the pose that it means for the original one."""
-
-
-Perturbation = Callable[[AssemblyPair, np.random.Generator], Perturbed]
 
 
 def original(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
@@ -157,26 +150,22 @@ def original(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
 
 def swapped(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
     """(Y, X), whose answer is g⁻¹ and whose symmetries are g s⁻¹ g⁻¹."""
-    back = inverse(pair.ref_from_src)
-    symmetry = None if pair.symmetry is None else pair.ref_from_src @ inverse(pair.symmetry) @ back
-    axis = None if pair.axis is None else move_points(pair.ref_from_src, pair.axis)
-    changed = replace(
-        pair, source=pair.reference, reference=pair.source, ref_from_src=back, symmetry=symmetry, axis=axis
-    )
-    return Perturbed(changed, inverse)
+    truth, back = pair.ref_from_src, inverse(pair.ref_from_src)
+    symmetry = None if pair.symmetry is None else truth @ inverse(pair.symmetry) @ back
+    axis = None if pair.axis is None else move_points(truth, pair.axis)
+    changed = replace(pair, source=pair.reference, reference=pair.source)
+    return Perturbed(replace(changed, ref_from_src=back, symmetry=symmetry, axis=axis), inverse)
 
 
-def scaled(pair: AssemblyPair, rng: np.random.Generator, factor: float = FACTOR) -> Perturbed:
+def scaled(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
     """(cX, cY), whose answer is (r, c t)."""
-
-    def larger(geometry: Geometry) -> Geometry:
-        return replace(geometry, points=factor * geometry.points)
-
-    symmetry = None if pair.symmetry is None else _in_unit(pair.symmetry, factor)
-    axis = None if pair.axis is None else factor * pair.axis
-    truth = _in_unit(pair.ref_from_src, factor)
-    changed = replace(both(pair, larger), ref_from_src=truth, symmetry=symmetry, axis=axis)
-    return Perturbed(changed, lambda pose: _in_unit(pose, 1 / factor))
+    changed = replace(
+        both(pair, lambda geometry: replace(geometry, points=FACTOR * geometry.points)),
+        ref_from_src=_in_unit(pair.ref_from_src, FACTOR),
+        symmetry=None if pair.symmetry is None else _in_unit(pair.symmetry, FACTOR),
+        axis=None if pair.axis is None else FACTOR * pair.axis,
+    )
+    return Perturbed(changed, lambda pose: _in_unit(pose, 1 / FACTOR))
 
 
 def moved(pair: AssemblyPair, rng: np.random.Generator) -> Perturbed:
@@ -193,12 +182,8 @@ def _in_unit(pose: Float64[np.ndarray, "*s 4 4"], factor: float) -> Float64[np.n
     return found
 
 
-PERTURBATIONS: dict[str, Perturbation] = {
-    "original": original,
-    "swapped": swapped,
-    "scaled": scaled,
-    "moved": moved,
-}
+PERTURBATIONS = {"original": original, "swapped": swapped, "scaled": scaled, "moved": moved}
+LAW_TESTS = ("moved", "swapped", "scaled")
 
 
 def under(method: Method, test: str, rng: np.random.Generator) -> Method:
@@ -215,25 +200,15 @@ def under(method: Method, test: str, rng: np.random.Generator) -> Method:
 
 def law_errors_on(method: Method, pair: AssemblyPair, pose: Pose, rng: np.random.Generator) -> Laws:
     """Δ_bi, Δ_swap and Δ_scale as ``bitr.testing.pose_gap`` measures them; ``pose`` answers the pair."""
-    plain = as_rigid(pose)
-    gaps = {
-        test: pose_gap(as_rigid(under(method, test, rng).pose(pair)), plain, pair.source.points)
-        for test in ("moved", "swapped", "scaled")
-    }
-    return Laws(bi=gaps["moved"], swap=gaps["swapped"], scale=gaps["scaled"])
+    poses = [under(method, test, rng).pose(pair) for test in LAW_TESTS]
+    return Laws(*(pose_gap(as_rigid(found), as_rigid(pose), pair.source.points) for found in poses))
 
 
 def all_laws_error(method: Method, pair: AssemblyPair, pose: Pose, rng: np.random.Generator) -> float:
     """The same with all three changes at once, in one call of the method."""
-    changed, ways_back = pair, []
-    for test in ("moved", "swapped", "scaled"):
-        step = PERTURBATIONS[test](changed, rng)
-        changed = step.pair
-        ways_back.append(step.original_pose)
-    found = method.pose(changed)
-    for way_back in reversed(ways_back):
-        found = way_back(found)
-    return pose_gap(as_rigid(found), as_rigid(pose), pair.source.points)
+    for test in reversed(LAW_TESTS):
+        method = under(method, test, rng)
+    return pose_gap(as_rigid(method.pose(pair)), as_rigid(pose), pair.source.points)
 
 
 def law_row(laws: Laws) -> tuple[str, str]:

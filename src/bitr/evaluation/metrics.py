@@ -21,22 +21,17 @@ RIGHT_DEGREES, RIGHT_SHARE = 15.0, 0.1
 """Bounds of a right pose: Δr, and the displacement over the size, the radius of the assembled shape."""
 RIGHT = f"within {RIGHT_DEGREES:g}° and {RIGHT_SHARE:g} of the size"
 """The same in words, for everybody who says it."""
-SIZE_ONE = (0.4, 2.5)
-"""Sizes for which thresholds that are meant for shapes of about size 1 have a meaning."""
-MESH_POINTS = 2000
-"""Points sampled on a mesh to decide whether a pose is right."""
+SIZE_ONE = (0.4, 2.5)  # sizes for which thresholds that are meant for shapes of about size 1 have a meaning
+MESH_POINTS = 2000  # points sampled on a mesh to decide whether a pose is right
 PLACED = 0.01
 """Squared Chamfer distance, in squared sizes of the shape, below which Breaking Bad calls a part placed."""
-PARTNERS = 0.05
-"""Metres within which 3DMatch takes two points for the same place."""
-REGISTERED = 0.2
-"""Metres of RMSE below which 3DMatch accepts a pair."""
+PARTNERS = 0.05  # metres within which 3DMatch takes two points for the same place
+REGISTERED = 0.2  # metres of RMSE below which 3DMatch accepts a pair
 CHANCE_MEAN = float(np.rad2deg(np.pi / 2 + 2 / np.pi))
 """126.5°: the mean of θ under the density (1 − cos θ)/π on [0, π], which is (π²/2 + 2)/π."""
 CHANCE_STD = float(np.rad2deg(np.sqrt(np.pi**2 / 12 - 4 / np.pi**2)))
 """37.0°: θ² has the mean π²/3 + 2, less the square of the mean."""
-ANGLES = 2 * np.pi / 3 * np.arange(3)
-"""Three values determine a wave a + b cos θ + c sin θ."""
+ANGLES = 2 * np.pi / 3 * np.arange(3)  # three values determine a wave a + b cos θ + c sin θ
 
 Pose = Float64[np.ndarray, "4 4"]
 Poses = Float64[np.ndarray, "s 4 4"]
@@ -106,28 +101,15 @@ def add_s(pose: Pose, truth: Pose, source: Points) -> float:
 # Metrics of fracture assembly (Breaking Bad, PMTR, CMNet), without an anchor
 
 
-@dataclass(frozen=True)
-class Mating:
-    """Errors as papers on broken objects report them. Lengths are in sizes of the assembled shape.
+def mating_errors(
+    pose: Pose, truth: Pose, source: Points, reference: Points, source_share: float
+) -> dict[str, float]:
+    """Errors as papers on broken objects report them; lengths are in diameters of the assembled shape.
 
     Those papers fix the larger piece and move the smaller one, and so do ``cd`` and ``crd`` here. Only the
     pose of one piece relative to the other counts: no piece is given its true place in the world.
+    ``source_share`` is the source's share of the surface of both pieces.
     """
-
-    euler_rmse_deg: float
-    """RMSE(R) over three Euler angles. It depends on the frames of the files."""
-    translation_rmse: float
-    """RMSE(T) over three coordinates, with both pieces centred on their means."""
-    cd: float
-    """Squared Chamfer distance of the whole from the true whole."""
-    crd: float
-    """Mean distance of the whole's points from their own places; no other point can stand in for one."""
-    placed: float
-    """Share of the two parts whose squared Chamfer distance, seen from the other part, is below 0.01."""
-
-
-def mating_errors(pose: Pose, truth: Pose, source: Points, reference: Points, source_share: float) -> Mating:
-    """The errors of a pose; ``source_share`` is the source's share of the surface of both pieces."""
     size = diameter(np.concatenate([move_points(truth, source), reference]))
     there = pose, truth, source, reference
     back = inverse(pose), inverse(truth), reference, source
@@ -135,13 +117,18 @@ def mating_errors(pose: Pose, truth: Pose, source: Points, reference: Points, so
     # the smaller piece moves; of two that are equal, each does in turn
     turns = [there] * (source_share <= 0.5) + [back] * (source_share >= 0.5)
     smaller = min(source_share, 1 - source_share)
-    return Mating(
-        euler_rmse_deg=euler_rmse_deg(pose, truth),
-        translation_rmse=displacement(*there) / size / 3**0.5,
-        cd=float(np.mean([shape_chamfer(*turn) for turn in turns])) / size**2,
-        crd=smaller * float(np.mean([_mean_gap(*turn[:3]) for turn in turns])) / size,
-        placed=float(np.mean([part < PLACED for part in parts])),
-    )
+    return {
+        # over three Euler angles, which depend on the frames of the files
+        "euler_rmse_deg": euler_rmse_deg(pose, truth),
+        # over three coordinates, with both pieces centred on their means
+        "translation_rmse": displacement(*there) / size / 3**0.5,
+        # squared Chamfer distance of the whole from the true whole
+        "cd": float(np.mean([shape_chamfer(*turn) for turn in turns])) / size**2,
+        # mean distance of the whole's points from their own places
+        "crd": smaller * float(np.mean([_mean_gap(*turn[:3]) for turn in turns])) / size,
+        # share of the two parts that are in place, each seen from the other
+        "placed": float(np.mean([part < PLACED for part in parts])),
+    }
 
 
 def euler_rmse_deg(pose: Pose, truth: Pose) -> float:
@@ -181,12 +168,13 @@ def information_matrix(points: Points) -> Float64[np.ndarray, "6 6"]:
     """
     x, y, z = points.T
     one, zero = np.ones_like(x), np.zeros_like(x)
-    rows = [
-        [one, zero, zero, zero, 2 * z, -2 * y],
-        [zero, one, zero, -2 * z, zero, 2 * x],
-        [zero, zero, one, 2 * y, -2 * x, zero],
-    ]
-    g = np.array(rows)
+    g = np.array(
+        [
+            [one, zero, zero, zero, 2 * z, -2 * y],
+            [zero, one, zero, -2 * z, zero, 2 * x],
+            [zero, zero, one, 2 * y, -2 * x, zero],
+        ]
+    )
     return np.einsum("rik,rjk->ij", g, g)
 
 
@@ -211,8 +199,7 @@ class Benchmark:
     name: str
     degrees: float
     length: float
-    unit: str
-    """Unit of the length: "m", or empty for shapes of size 1. It judges only pairs in that unit."""
+    unit: str  # unit of the length: "m", or empty for shapes of size 1. It judges only pairs in that unit.
 
     @property
     def label(self) -> str:
@@ -233,12 +220,9 @@ BENCHMARKS = (
 class Recall:
     """Recall of one benchmark; the errors are None where no pair was accepted."""
 
-    recall: float
-    """Share of the pairs, failed ones included, that were accepted."""
-    rre: float | None
-    """Mean Δr in degrees of the accepted pairs."""
-    rte: float | None
-    """Mean Δt of the accepted pairs."""
+    recall: float  # share of the pairs, failed ones included, that were accepted
+    rre: float | None  # mean Δr in degrees of the accepted pairs
+    rte: float | None  # mean Δt of the accepted pairs
 
 
 def recall(
@@ -268,7 +252,7 @@ def is_right(pair: AssemblyPair, pose: Pose) -> bool:
     x, y = (as_points(side, MESH_POINTS, seed=0).points for side in (pair.source, pair.reference))
     truth = nearest_truth(pose, truths_of(pair), x, y, pair.axis)
     is_close = displacement(pose, truth, x, y) < RIGHT_SHARE * assembled_radius(truth, x, y)
-    return bool(is_close and rotation_error_deg(pose, truth) < RIGHT_DEGREES)
+    return is_close and rotation_error_deg(pose, truth) < RIGHT_DEGREES
 
 
 def assembled_radius(truth: Pose, source: Points, reference: Points) -> float:

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
-from bitr.assembly.align import Motions
 from bitr.assembly.puzzle import Puzzle, Workshop, solve_puzzle
 from bitr.data import data_root
 from bitr.data.fragments import bottle_puzzle
@@ -24,13 +22,10 @@ from bitr.evaluation.baselines import baseline
 from bitr.evaluation.metrics import RIGHT_DEGREES, RIGHT_SHARE, displacement, rotation_error_deg
 from bitr.io import as_points
 
-MESH_POINTS = 2000
-"""Points sampled on a mesh."""
+MESH_POINTS = 2000  # points sampled on a mesh
 KITCHEN, IN_ROOM = "7-scenes-redkitchen", 10
-TIMED = 5000
-"""Points of a piece of the study of time."""
-GRID = 0.1
-"""Spacing of the fragments of rooms, in metres."""
+TIMED = 5000  # points of a piece of the study of time
+GRID = 0.1  # spacing of the fragments of rooms, in metres
 LOOP = 0.3
 """Share of a fragment that a pair which is not consecutive must have in common, as in Open3D's own system."""
 
@@ -41,22 +36,17 @@ Solve = Callable[[PuzzleCase, Workshop], Puzzle]
 class PuzzleScore:
     """The errors of one puzzle over the pieces of its object; lengths in the unit of the pieces."""
 
-    pieces: int
-    """Pieces of the object."""
+    pieces: int  # pieces of the object
     right: int
     """Pieces right beside each other: those of the piece that has most pieces right relative to it, and it;
     0 where no two are."""
-    beside_largest: int
-    """Pieces right relative to the largest, which is not counted."""
+    beside_largest: int  # pieces right relative to the largest, which is not counted
     pair_degrees: float
     """Mean rotation error over all pairs of pieces; guesses for pieces that are left over count."""
     worst_degrees: float
-    worst_shift: float
-    """Largest errors over all pairs."""
-    foreign: int
-    """Pieces of other objects."""
-    kept_out: int
-    """Foreign pieces that are in no group with a piece of the object."""
+    worst_shift: float  # both are the largest over all pairs
+    foreign: int  # pieces of other objects
+    kept_out: int  # foreign pieces that are in no group with a piece of the object
 
     @property
     def is_solved(self) -> bool:
@@ -79,12 +69,13 @@ def score_puzzle(case: PuzzleCase, found: Puzzle) -> PuzzleScore:
         shifts.append(displacement(pose, truth, clouds[b], clouds[a]))
         is_right = degrees[-1] < RIGHT_DEGREES and shifts[-1] < RIGHT_SHARE * radius
         right[a, b] = right[b, a] = is_right and group.get(a, -1) == group.get(b, -2)
-    foreign = [k for k, number in enumerate(case.objects) if number != 0]
+    foreign = [k for k in range(len(clouds)) if k not in own]
     with_own = {group[k] for k in own if k in group}
     sizes = [np.square(clouds[k] - clouds[k].mean(0)).sum(1).mean() for k in own]
+    most = int(right.sum(1).max())
     return PuzzleScore(
         pieces=len(own),
-        right=_right_together(right),
+        right=most + 1 if most else 0,
         beside_largest=int(right[own[int(np.argmax(sizes))]].sum()),
         pair_degrees=float(np.mean(degrees)),
         worst_degrees=max(degrees),
@@ -92,11 +83,6 @@ def score_puzzle(case: PuzzleCase, found: Puzzle) -> PuzzleScore:
         foreign=len(foreign),
         kept_out=sum(k not in group or group[k] not in with_own for k in foreign),
     )
-
-
-def _right_together(right: Bool[np.ndarray, "n n"]) -> int:
-    most = int(right.sum(1).max())
-    return most + 1 if most else 0
 
 
 def summarise(scores: Sequence[PuzzleScore]) -> dict[str, float]:
@@ -127,8 +113,7 @@ class Study:
     """Takes the root of the data, the split, the seed and i."""
     count: int
     solve: Solve = lambda case, workshop: solve_puzzle(case.pieces, workshop)
-    is_double: bool = False
-    """True where the foreign pieces are an object to put together, too."""
+    is_double: bool = False  # true where the foreign pieces are an object to put together, too
 
 
 @dataclass(frozen=True)
@@ -195,11 +180,13 @@ def multiway(case: PuzzleCase, workshop: Workshop) -> Puzzle:
     clouds = [o3d.geometry.PointCloud(o3d.utility.Vector3dVector(piece.points)) for piece in case.pieces]
     for cloud in clouds:
         cloud.estimate_normals(o3d.geometry.KDTreeSearchParamHybrid(2 * GRID, 30))
-    graph = registration.PoseGraph()
+    graph, plane = registration.PoseGraph(), registration.TransformationEstimationPointToPlane()
     graph.nodes.append(registration.PoseGraphNode(np.eye(4)))
     for i, j in combinations(range(len(clouds)), 2):
         pair = AssemblyPair(case.pieces[i], case.pieces[j], np.eye(4), f"{i}-{j}")
-        pose = _refined(registration, clouds[i], clouds[j], described.solve(pair))
+        pose = described.pose(pair)
+        for reach in (2 * GRID, GRID):
+            pose = registration.registration_icp(clouds[i], clouds[j], reach, pose, plane).transformation
         about = registration.get_information_matrix_from_point_clouds(clouds[i], clouds[j], 1.4 * GRID, pose)
         is_next = j == i + 1
         if is_next:
@@ -208,24 +195,12 @@ def multiway(case: PuzzleCase, workshop: Workshop) -> Puzzle:
             graph.edges.append(registration.PoseGraphEdge(i, j, pose, about, uncertain=not is_next))
     option = registration.GlobalOptimizationOption(1.4 * GRID, 0.25, 1.0, 0)
     method = registration.GlobalOptimizationLevenbergMarquardt()
-    registration.global_optimization(
-        graph, method, registration.GlobalOptimizationConvergenceCriteria(), option
-    )
+    criteria = registration.GlobalOptimizationConvergenceCriteria()
+    registration.global_optimization(graph, method, criteria, option)
     poses = np.stack([np.asarray(node.pose) for node in graph.nodes])
-    return _as_puzzle(case, poses, time.perf_counter() - start)
-
-
-def _refined(registration: Any, source: Any, target: Any, pose: Any) -> Any:
-    estimate = registration.TransformationEstimationPointToPlane()
-    for reach in (2 * GRID, GRID):
-        pose = registration.registration_icp(source, target, reach, pose, estimate).transformation
-    return pose
-
-
-def _as_puzzle(case: PuzzleCase, poses: Motions, seconds: float) -> Puzzle:
-    count, names = len(poses), tuple(piece.name for piece in case.pieces)
-    sure = (1.0,) * count
-    return Puzzle(names, poses, (tuple(range(count)),), (), sure, (), (), seconds, "open3d", ())
+    names, sure = tuple(piece.name for piece in case.pieces), (1.0,) * len(poses)
+    groups, seconds = (tuple(range(len(poses))),), time.perf_counter() - start
+    return Puzzle(names, poses, groups, (), sure, (), (), seconds, "open3d", ())
 
 
 STUDIES = {

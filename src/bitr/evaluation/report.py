@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.evaluation import metrics
 from bitr.evaluation.calibrate import LOW, SURE, Reliability
 from bitr.evaluation.evaluate import ERRORS, Evaluation, Score
@@ -23,27 +24,22 @@ from bitr.files import whole_file
 from bitr.show.picture import new_figure
 
 NONE = "–"
-FRACTURES = (
-    ("RMSE(R), Euler (°)", "euler_rmse_deg", 1.0),
-    ("RMSE(T) · 100", "translation_rmse", 100.0),
-    ("CD · 1000", "cd", 1000.0),
-    ("CRD · 100", "crd", 100.0),
-)
+FRACTURES = {
+    "euler_rmse_deg": ("RMSE(R), Euler (°)", 1.0),
+    "translation_rmse": ("RMSE(T) · 100", 100.0),
+    "cd": ("CD · 1000", 1000.0),
+    "crd": ("CRD · 100", 100.0),
+}
 """Columns of papers on fractures, for pairs without a unit, in the factors that they print."""
-BIN = 7.5
-"""Degrees of a bin of the histogram."""
+BIN = 7.5  # degrees of a bin of the histogram
 DEGREES = np.linspace(0, 180, 181)
-MOST_STEPS = 501
-"""Steps of a recall curve: more would make a page heavy and add nothing to see."""
+MOST_STEPS = 501  # steps of a recall curve: more would make a page heavy and add nothing to see
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """The palette of Okabe and Ito, which people with any colour vision can tell apart."""
-MARKERS = "osD^vP*X"
-"""One more than colours: fifty-six methods before two look alike."""
-DASHES = ((), (4, 4), (2, 6), (8, 4, 2, 4))
+MARKERS, DASHES = "osD^vP*X", ((), (4, 4), (2, 6), (8, 4, 2, 4))
 """Curves that coincide, as those of a lawful model do, are all seen: each shows in the gaps of the next."""
-SIZE, DPI = (3.5, 2.6), 300
-"""In inches: a column of a paper."""
+SIZE, DPI = (3.5, 2.6), 300  # in inches: a column of a paper
 STYLE: Any = {
     "font.size": 8,
     "axes.labelsize": 8,
@@ -81,13 +77,12 @@ class Repeated:
 
     name: str
     samplings: tuple[Evaluation, ...]
-    made: str = ""
-    """The data and the training behind the figures, or why there are none."""
+    made: str = ""  # the data and the training behind the figures, or why there are none
     published: Published | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     """Further columns: shares of the pairs, by their names."""
 
-    @property
+    @cached_property
     def pooled(self) -> Evaluation:
         """All pairs of all samplings as one evaluation."""
         return Evaluation(self.name, tuple(score for each in self.samplings for score in each.scores))
@@ -145,101 +140,116 @@ NOTES = (
 
 def table(rows: Sequence[Repeated]) -> str:
     """Markdown: a row for each method, the chance level below them, and only columns that say something."""
-    found = [[head, "---", *cells, guess] for head, cells, guess in columns(rows)]
-    lines = ([cell.replace("|", "\\|") for cell in line] for line in zip(*found, strict=True))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    found = ([head, *cells, guess] for head, cells, guess in columns(rows))
+    escaped = ([cell.replace("|", "\\|") for cell in column] for column in found)
+    heads, *lines = zip(*escaped, strict=True)
+    return "\n".join(table_lines(heads, lines))
 
 
-def columns(rows: Sequence[Repeated]) -> Iterator[tuple[str, list[str], str]]:
-    """The head, the cells and the chance level of each column."""
-    pooled = [row.pooled for row in rows]
-    units = {each.unit_name for each in pooled if each.scores}
+def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """A Markdown table, line by line as its rows are measured."""
+    for cells in (columns, ["---"] * len(columns)):
+        yield f"| {' | '.join(cells)} |"
+    for row in rows:
+        yield f"| {' | '.join(map(str, row))} |"
+
+
+Column = tuple[str, list[str], str]  # the head, a cell for each row, and the chance level
+
+
+def columns(rows: Sequence[Repeated]) -> Iterator[Column]:
+    """The columns of a table."""
+
+    def column(head: str, cell: Callable[[Repeated], str | None], guess: str = NONE) -> Column:
+        return head, [cell(row) or NONE for row in rows], guess
+
+    units = {row.pooled.unit_name for row in rows if row.samplings}
     unit = f" ({units.pop()})" if len(units) == 1 else ""
     square = unit.replace("(m)", "(m²)").replace("files)", "files, squared)")
-    printed = [row.published or Published() for row in rows]
-    seconds = [each.seconds for each in pooled]
-    yield "", [row.name or NONE for row in rows], "chance"
+    yield column("", lambda row: row.name, "chance")
     if any(row.made for row in rows):
-        yield "data and training", [row.made or NONE for row in rows], NONE
-    yield "pairs", [_pairs(row) for row in rows], NONE
-    yield "failed", [str(each.failed) if each.scores else NONE for each in pooled], NONE
+        yield column("data and training", lambda row: row.made)
+    yield column("pairs", _pairs)
+    yield column("failed", lambda row: str(row.pooled.failed) if row.samplings else None)
     level = f"{metrics.CHANCE_MEAN:.1f} ± {metrics.CHANCE_STD:.1f}"
-    yield "Δr (°)", [_error(row, "rotation_error_deg", ".1f") for row in rows], level
-    if any(each.rotation for each in printed):
-        yield "paper Δr (°)", [each.rotation or NONE for each in printed], NONE
-    yield "median Δr (°)", [_median(each) for each in pooled], f"{metrics.chance_quantile(0.5):.1f}"
-    yield "right", [_share(each.right) for each in pooled], NONE
-    yield "within 5°", [_share(each.within(5.0)) for each in pooled], NONE
-    if any(each.trust is not None for each in pooled):
-        yield "confidence", [_trust(each) for each in pooled], NONE
-    yield f"Δt{unit}", [_error(row, "translation_error", ".3g") for row in rows], NONE
-    if any(each.translation for each in printed):
-        yield "paper Δt", [each.translation or NONE for each in printed], NONE
-    yield f"displacement{unit}", [_error(row, "displacement", ".3g") for row in rows], NONE
-    yield f"ADD-S{unit}", [_error(row, "add_s", ".3g") for row in rows], NONE
-    yield f"Chamfer{square}", [_error(row, "part_chamfer", ".3g") for row in rows], NONE
-    for name in dict.fromkeys(name for each in pooled for name in each.recalls):
-        yield name, [_recall(each, name) for each in pooled], _chance_recall(name)
-    placed = [each.part_accuracy for each in pooled]
-    if any(share is not None for share in placed):
-        yield "part accuracy", [_share(share) for share in placed], NONE
-        for head, error, times in FRACTURES:
-            cells = [_error(row, error, ".3g", times) for row in rows]
-            yield (
-                head,
-                [NONE if share is None else cell for share, cell in zip(placed, cells, strict=True)],
-                NONE,
-            )
+    yield column("Δr (°)", lambda row: _error(row, "rotation_error_deg", ".1f"), level)
+    if any(_printed(row, "rotation") for row in rows):
+        yield column("paper Δr (°)", partial(_printed, figure="rotation"))
+    yield column("median Δr (°)", _median, f"{metrics.chance_quantile(0.5):.1f}")
+    yield column("right", lambda row: _share(row.pooled.right))
+    yield column("within 5°", lambda row: _share(row.pooled.within(5.0)))
+    if any(row.pooled.trust is not None for row in rows):
+        yield column("confidence", _trust)
+    yield column(f"Δt{unit}", lambda row: _error(row, "translation_error"))
+    if any(_printed(row, "translation") for row in rows):
+        yield column("paper Δt", partial(_printed, figure="translation"))
+    yield column(f"displacement{unit}", lambda row: _error(row, "displacement"))
+    yield column(f"ADD-S{unit}", lambda row: _error(row, "add_s"))
+    yield column(f"Chamfer{square}", lambda row: _error(row, "part_chamfer"))
+    degrees = {benchmark.label: benchmark.degrees for benchmark in metrics.BENCHMARKS}
+    for name in dict.fromkeys(name for row in rows for name in row.pooled.recalls):
+        # an upper bound, by the rotation alone: a right translation makes it rarer still
+        rare = f"< {max(float(chance_recall(degrees[name])), 0.001):.1%}" if name in degrees else NONE
+        yield column(name, lambda row, name=name: _recall(row, name), rare)  # type: ignore[misc]
+    if any(row.pooled.part_accuracy is not None for row in rows):
+        yield column("part accuracy", lambda row: _share(row.pooled.part_accuracy))
+        for error, (head, _) in FRACTURES.items():
+            yield column(head, partial(_fracture_error, error=error))
     for name in dict.fromkeys(name for row in rows for name in row.shares):
-        yield name, [_share(row.shares.get(name)) for row in rows], NONE
-    yield "seconds", [NONE if each is None else f"{each.mean:.2g}" for each in seconds], NONE
+        yield column(name, lambda row, name=name: _share(row.shares.get(name)))  # type: ignore[misc]
+    yield column("seconds", _seconds)
 
 
-def _trust(evaluation: Evaluation) -> str:
+def _pairs(row: Repeated) -> str | None:
+    times = f" × {len(row.samplings)}" if len(row.samplings) > 1 else ""
+    return f"{len(row.samplings[0].scores)}{times}" if row.samplings else None
+
+
+def _printed(row: Repeated, figure: str) -> str:
+    return getattr(row.published, figure, "")
+
+
+def _median(row: Repeated) -> str | None:
+    found = row.pooled.summary("rotation_error_deg")
+    return None if found is None else f"{found.median:.1f}"
+
+
+def _seconds(row: Repeated) -> str | None:
+    found = row.pooled.seconds
+    return None if found is None else f"{found.mean:.2g}"
+
+
+def _share(share: float | None) -> str | None:
+    return None if share is None else f"{share:.1%}"
+
+
+def _error(row: Repeated, error: str, form: str = ".3g") -> str | None:
+    found, between, times = row.pooled.summary(error), row.between(error), FRACTURES.get(error, ("", 1.0))[1]
+    behind = "" if between is None else f" ({times * between:{form}})"
+    return None if found is None else f"{times * found.mean:{form}} ± {times * found.std:{form}}{behind}"
+
+
+def _fracture_error(row: Repeated, error: str) -> str | None:
+    return None if row.pooled.part_accuracy is None else _error(row, error)
+
+
+def _trust(row: Repeated) -> str | None:
     """Mean confidence, calibration error, AUROC, and the share of wrong answers among those above 0.9."""
-    found = evaluation.trust
+    found = row.pooled.trust
     if found is None:
-        return NONE
+        return None
     auroc = "" if found.auroc is None else f", AUROC {found.auroc:.3f}"
     error = "" if found.error is None else f", error {found.error:.3f}"
     sure = "" if found.wrong_above is None else f", {found.wrong_above:.1%} wrong above {SURE:g}"
     return f"{found.mean:.2f}{error}{auroc}{sure}, {found.below:.0%} below {LOW:g}"
 
 
-def _pairs(row: Repeated) -> str:
-    times = f" × {len(row.samplings)}" if len(row.samplings) > 1 else ""
-    return f"{len(row.samplings[0].scores)}{times}" if row.samplings else NONE
-
-
-def _median(evaluation: Evaluation) -> str:
-    found = evaluation.summary("rotation_error_deg")
-    return NONE if found is None else f"{found.median:.1f}"
-
-
-def _share(share: float | None) -> str:
-    return NONE if share is None else f"{share:.1%}"
-
-
-def _error(row: Repeated, error: str, form: str, times: float = 1.0) -> str:
-    found, between = row.pooled.summary(error), row.between(error)
+def _recall(row: Repeated, name: str) -> str | None:
+    found = row.pooled.recalls.get(name)
     if found is None:
-        return NONE
-    behind = "" if between is None else f" ({times * between:{form}})"
-    return f"{times * found.mean:{form}} ± {times * found.std:{form}}{behind}"
-
-
-def _recall(evaluation: Evaluation, name: str) -> str:
-    found = evaluation.recalls.get(name)
-    if found is None:
-        return NONE
+        return None
     errors = "" if found.rre is None else f" ({found.rre:.2f}°, {found.rte:.2g})"
     return f"{found.recall:.1%}{errors}"
-
-
-def _chance_recall(name: str) -> str:
-    """An upper bound, by the rotation alone: a right translation makes it rarer still."""
-    degrees = {benchmark.label: benchmark.degrees for benchmark in metrics.BENCHMARKS}.get(name)
-    return NONE if degrees is None else f"< {max(float(metrics.chance_recall(degrees)), 0.001):.1%}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +259,7 @@ class Ranked:
     sampling: int
     number: int
     score: Score
-    name: str
-    """The pair's id and, where there are several, its sampling."""
+    name: str  # the pair's id and, where there are several, its sampling
 
 
 def ranked(row: Repeated) -> tuple[Ranked, ...]:
@@ -261,11 +270,9 @@ def ranked(row: Repeated) -> tuple[Ranked, ...]:
         for sampling, evaluation in enumerate(row.samplings)
         for number, score in enumerate(evaluation.scores)
     ]
-    return tuple(sorted(found, key=_rotation_error))
-
-
-def _rotation_error(pair: Ranked) -> float:
-    return np.inf if pair.score.errors is None else pair.score.errors.rotation_error_deg
+    errors = (each.score.errors for each in found)
+    degrees = [np.inf if error is None else error.rotation_error_deg for error in errors]
+    return tuple(found[place] for place in np.argsort(degrees, kind="stable").tolist())
 
 
 # Charts
@@ -285,21 +292,18 @@ class Chart:
     """Curves by the names of the methods, and one to compare them with."""
 
     curves: Mapping[str, Curve]
-    level: Mapping[str, Curve]
-    """Chance, or perfect calibration: one curve at most, by its name."""
+    level: Mapping[str, Curve]  # chance, or perfect calibration: one curve at most, by its name
     x_label: str
     y_label: str
-    x_limits: tuple[float, float]
-    """The left end first."""
-    y_limits: tuple[float, float | None]
-    x_ticks: tuple[float, ...]
+    top: float | None = None  # the upper end of y, whose lower end is 0
+    x_limits: tuple[float, float] = (0.0, 180.0)  # the left end first
+    x_ticks: Sequence[float] = range(0, 181, 30)
 
     def write(self, path: Path, *, force: bool = False) -> None:
         """Write the chart in the format that the name says; the file appears at the end, whole."""
-        if path.suffix.lower() not in (".png", ".pdf", ".svg"):
-            raise InputError(
-                f"{path}: found a {path.suffix or 'name without a suffix'}, expected .png, .pdf or .svg"
-            )
+        found = path.suffix or "name without a suffix"
+        is_known = path.suffix.lower() in (".png", ".pdf", ".svg")
+        require(is_known, f"{path}: found a {found}, expected .png, .pdf or .svg")
         with whole_file(path, force=force) as temporary:
             self._save(temporary, "#000000")
 
@@ -333,8 +337,7 @@ class Chart:
         for name, curve in self.level.items():
             axes.plot(curve.x, curve.y, **CHANCE, label=name)
         axes.set(xlabel=self.x_label, ylabel=self.y_label, xticks=self.x_ticks)
-        top = self.y_limits[1]
-        axes.set(xlim=self.x_limits, ylim=(self.y_limits[0], None if top is None else 1.02 * top))
+        axes.set(xlim=self.x_limits, ylim=(0.0, None if self.top is None else 1.02 * self.top))
 
 
 def rotation_histogram(errors: Mapping[str, Values]) -> Chart:
@@ -347,7 +350,7 @@ def rotation_histogram(errors: Mapping[str, Values]) -> Chart:
         curves[name] = Curve(edges.repeat(2), np.concatenate([[0.0], share.repeat(2), [0.0]]))
     chance = Curve(DEGREES, 100 * BIN * chance_density(DEGREES))
     level = {f"chance (mean {CHANCE_MEAN:.1f}°)": chance}
-    return _over_degrees(curves, level, "rotation error Δr (°)", f"% of pairs in each {BIN:g}°", None)
+    return Chart(curves, level, "rotation error Δr (°)", f"% of pairs in each {BIN:g}°")
 
 
 def recall_curve(errors: Mapping[str, Values]) -> Chart:
@@ -360,13 +363,7 @@ def recall_curve(errors: Mapping[str, Values]) -> Chart:
         kept = spread(len(degrees), MOST_STEPS)
         curves[name] = Curve(degrees[kept].repeat(2)[1:], 100 * share[kept].repeat(2)[:-1])
     level = {"chance": Curve(DEGREES, 100 * chance_recall(DEGREES))}
-    return _over_degrees(curves, level, "threshold on Δr (°)", "recall (% of pairs)", 100.0)
-
-
-def _over_degrees(
-    curves: Mapping[str, Curve], level: Mapping[str, Curve], x_label: str, y_label: str, top: float | None
-) -> Chart:
-    return Chart(curves, level, x_label, y_label, (0.0, 180.0), (0.0, top), tuple(DEGREES[::30].tolist()))
+    return Chart(curves, level, "threshold on Δr (°)", "recall (% of pairs)", 100.0)
 
 
 def error_against_keep(curves: Mapping[str, Curve], label: str, chance: float | None = None) -> Chart:
@@ -378,7 +375,7 @@ def error_against_keep(curves: Mapping[str, Curve], label: str, chance: float | 
     margin = 0.05 * max(float(np.ptp(keeps)), 0.1)
     limits = float(keeps[-1]) + margin, float(keeps[0]) - margin
     level = {} if chance is None else {f"chance ({chance:.1f})": Curve(np.array(limits), np.full(2, chance))}
-    return Chart(curves, level, "keep ratio", label, limits, (0.0, None), tuple(keeps.tolist()))
+    return Chart(curves, level, "keep ratio", label, None, limits, keeps.tolist())
 
 
 def reliability_diagram(found: Mapping[str, Reliability]) -> Chart:
@@ -390,8 +387,8 @@ def reliability_diagram(found: Mapping[str, Reliability]) -> Chart:
         for name, each in found.items()
     }
     level = {"calibrated": Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))}
-    ticks = tuple(np.linspace(0, 1, 6).tolist())
-    return Chart(curves, level, "confidence", "share of right poses", (0.0, 1.0), (0.0, 1.0), ticks)
+    ticks = np.linspace(0, 1, 6).tolist()
+    return Chart(curves, level, "confidence", "share of right poses", 1.0, (0.0, 1.0), ticks)
 
 
 def spread(total: int, most: int) -> list[int]:

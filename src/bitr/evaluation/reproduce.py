@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from bitr.data.piece import as_cloud
 from bitr.data.poses import Pairs
 from bitr.data.sim import success
 from bitr.data.transforms import assembled, both, crop, jitter, move_randomly, two_samples
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.evaluation import report as charts
 from bitr.evaluation.baselines import baseline
 from bitr.evaluation.evaluate import Evaluation, evaluate
@@ -51,9 +52,9 @@ from bitr.evaluation.method import (
     under,
 )
 from bitr.evaluation.metrics import CHANCE_MEAN, chance_level
-from bitr.evaluation.report import NOTES, Published, Repeated, as_line, table
-from bitr.evaluation.tables import SUCCESS, run_table, write_result
-from bitr.files import whole_file
+from bitr.evaluation.report import NOTES, Repeated, as_line, table, table_lines
+from bitr.evaluation.tables import MANNER, SEES, SUCCESS, law_cells, run_table, write_result
+from bitr.files import make_folder, write_text
 from bitr.io import Geometry
 from bitr.model import BITR, BITRConfig
 from bitr.model.checkpoint import load
@@ -62,23 +63,20 @@ from bitr.show.stage import show_pair
 from bitr.testing import PAPER_LAWS, Laws, law_errors, worst
 from bitr.training import TrainConfig, TrainingError
 
-ENGINE = "bitr assemble"
-"""The row of the default command with these weights."""
+ENGINE = "bitr assemble"  # the row of the default command with these weights
 PAPER_ONLY = "not run here: the paper's figure alone"
 OVERLAPPING = 0.5
 """Kept share of both clouds from which on they are sure to overlap, and refinement has something to fit."""
 VARIANTS = {"": (True, True), "without swap": (False, True), "without scale": (True, False)}
 """Swap- and scale-equivariance of each variant of the model."""
 LAW_PAIRS = 10
-PAPER_DIFFERENCE = 1e-3
-"""Degrees by which the four tests differ at most in the paper."""
+PAPER_DIFFERENCE = 1e-3  # degrees by which the four tests differ at most in the paper
 SAME_BUDGET = (
     "Learned baselines were trained by the same loop, on the same split and with the same budget each. "
     "They are in the manner of the published methods, not their weights."
 )
 MATCHED_POINTS, MATCHED_PAIRS = 1024, 5
 """Complete matching: points of a cloud, and pairs of a sampling, each with random models of its own."""
-MEMBERS = 16
 FAR_SIGHTED = BITRConfig(
     cloud_channels=4, extractor="paper", num_neighbors=64, radial_functions=(1, 2), num_keypoints=8
 )
@@ -88,9 +86,7 @@ UNTRAINED: dict[str, Callable[[str, int], Method]] = {
     "U-BITR": lambda name, seed: u_bitr(name, BITRConfig(), seed),
     "U-BITR as the paper builds it": lambda name, seed: u_bitr(name, BITRConfig.paper(), seed),
     "U-BITR, far-sighted": lambda name, seed: u_bitr(name, FAR_SIGHTED, seed),
-    f"median of {MEMBERS} far-sighted U-BITR": lambda name, seed: median_u_bitr(
-        name, FAR_SIGHTED, MEMBERS, seed
-    ),
+    "median of 16 far-sighted U-BITR": lambda name, seed: median_u_bitr(name, FAR_SIGHTED, 16, seed),
 }
 """Makers of the methods of complete matching, from a name and a seed."""
 AGAINST_KEEP = {
@@ -122,15 +118,17 @@ def run_all(plan: Plan) -> tuple[Every, list[Path]]:
 def run_one(experiment: Experiment, plan: Plan) -> tuple[Result, list[Path]]:
     """The result and the files that it was written to, in the experiment's own folder below ``plan.out``."""
     own = replace(plan, out=plan.out / experiment.name)
-    check_folder(own.out)
+    said = f'{own.out}: plots need matplotlib, which is not installed: pip install -e ".[viz]"'
+    require(find_spec("matplotlib") is not None, said)
+    make_folder(own.out)
     result = run(experiment, own)
     return result, write_files(own.out, result) + write_result(plan.out / "tables", result, plan)
 
 
 def run(experiment: Experiment, plan: Plan) -> Result:
     """A table for each case; where the kept share varies, each model goes on from the one that saw more."""
-    if experiment.disturbed and plan.model is not None:
-        raise InputError(f"{experiment.name} is about untrained models: leave out --model")
+    needs_none = not experiment.disturbed or plan.model is None
+    require(needs_none, f"{experiment.name} is about untrained models: leave out --model")
     plan = replace(plan, model=plan.model or experiment.weights, limit=plan.limit or experiment.most)
     for case in experiment.cases:
         if case.disturbed is None:
@@ -159,21 +157,24 @@ def _run_case(
         config = replace(config, run=replace(config.run, init_from=str(before)))
     pairs = _samplings(case, config, plan)
     found: Weights | None = None
+    entries: Iterable[Entry]
     if case.disturbed is not None:
         made = f"{data_words(config, plan)}; not trained"
-        entries = [Entry(name, make(name, plan.seed), made) for name, make in UNTRAINED.items()]
+        entries = [(name, make(name, plan.seed), made) for name, make in UNTRAINED.items()]
     elif experiment.variants:
-        entries = [e for variant in experiment.variants for e in _variant(variant, experiment, config, plan)]
+        entries = chain(*[_variant(variant, experiment, config, plan) for variant in experiment.variants])
     else:
         found = weights(config, config.data.name, plan, len(experiment.cases))
-        entries = list(_rows_of(experiment, case, config, plan, found))
-    shares = success_share if experiment.simulated else None
-    rows = _measure(entries, pairs, experiment.published_in(case.title), shares, plan)
+        if experiment.tests:
+            entries = _tests("BITR", experiment, config, plan, found)
+        else:
+            entries = _comparison(experiment, case, config, plan, found)
+    rows = _measure(list(entries), pairs, experiment, case, plan)
     title = config.data.name if case == Case(case.data) else case.title
     return Table(title, rows, pairs[0], case.keep, None if found is None else found.minutes), found
 
 
-def _samplings(case: Case, config: TrainConfig, plan: Plan) -> list[Sequence[AssemblyPair]]:
+def _samplings(case: Case, config: TrainConfig, plan: Plan) -> Samplings:
     """The test pairs of every sampling, made once for all methods."""
     name, numbers = config.data.name, range(plan.samplings)
     log.info("making the test pairs of %s", name)
@@ -203,37 +204,29 @@ def disturbed(shape: Geometry, how: str, seed: int) -> Pairs:
 # Rows
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A row to be measured; without a method, ``made`` says why it cannot be."""
-
-    name: str
-    method: Method | None
-    made: str
+Samplings = Sequence[Sequence[AssemblyPair]]
+Entry = tuple[str, Method | None, str]
+"""The name of a row and its method, with the data and training behind it; without one, why there is none."""
 
 
-def _rows_of(
+def _comparison(
     experiment: Experiment, case: Case, config: TrainConfig, plan: Plan, found: Weights
 ) -> Iterator[Entry]:
-    """The model under the tests; or the model, the default command, refinements and other methods."""
-    if experiment.tests:
-        yield from _tests("BITR", experiment, config, plan, found)
-        return
+    """The model, the default command, refinements and other methods."""
     method = model_alone(found.model, config.data.points_used)
-    yield Entry(method.name, method, found.made)
+    yield method.name, method, found.made
     joints = info(config.data.name).joints if is_name(config.data.name) else METHODS
     network = network_of(found.model, config.data.points_used, joints)
-    yield Entry(ENGINE, engine(network, name=ENGINE), found.made)
-    if case.keep is None or case.keep >= OVERLAPPING:
-        for name in experiment.refinements:
-            better = refined(method, name)
-            yield Entry(better.name, better, found.made)
+    yield ENGINE, engine(network, name=ENGINE), found.made
+    overlaps = case.keep is None or case.keep >= OVERLAPPING
+    for better in (refined(method, name) for name in experiment.refinements if overlaps):
+        yield better.name, better, found.made
     if plan.classical:
         yield from map(_classical, experiment.baselines)
     if plan.learned:
         yield from (_learned(name, experiment, config, plan) for name in experiment.learned)
     if experiment.simulated:
-        yield Entry("true pose", Method("true pose", lambda pair: pair.ref_from_src), "looks at the answer")
+        yield "true pose", Method("true pose", lambda pair: pair.ref_from_src), SEES
 
 
 def _tests(
@@ -243,7 +236,7 @@ def _tests(
     method = model_alone(found.model, config.data.points_used)
     for number, test in enumerate(experiment.tests):
         rng = np.random.default_rng([plan.seed, number])
-        yield Entry(f"{name}, {test}", under(method, test, rng), found.made)
+        yield f"{name}, {test}", under(method, test, rng), found.made
 
 
 def _variant(variant: str, experiment: Experiment, config: TrainConfig, plan: Plan) -> Iterator[Entry]:
@@ -253,20 +246,19 @@ def _variant(variant: str, experiment: Experiment, config: TrainConfig, plan: Pl
         given = load(plan.model).config
         if (given.swap, given.scale) != (swap, scale):
             why = f"not trained: with --model nothing is, and {plan.model} is of another variant"
-            yield from (Entry(f"{name}, {test}", None, why) for test in experiment.tests)
-            return
+            return ((f"{name}, {test}", None, why) for test in experiment.tests)
     lacking = replace(config, model=replace(config.model, swap=swap, scale=scale))
     run = "-".join([config.data.name, *variant.split()])
     found = weights(lacking, run, plan, len(experiment.variants))
-    yield from _tests(name, experiment, config, plan, found)
+    return _tests(name, experiment, config, plan, found)
 
 
 def _classical(name: str) -> Entry:
     try:
         method = baseline(name)
     except InputError as error:  # an extra is missing
-        return Entry(name, None, f"not installed: {error}")
-    return Entry(method.name, method, "nothing to train" if name != "bound" else "looks at the answer")
+        return name, None, f"not installed: {error}"
+    return method.name, method, "nothing to train" if name != "bound" else SEES
 
 
 def _learned(name: str, experiment: Experiment, config: TrainConfig, plan: Plan) -> Entry:
@@ -275,30 +267,25 @@ def _learned(name: str, experiment: Experiment, config: TrainConfig, plan: Plan)
         run = f"{config.data.name}-{name}"
         folder, result = trained(own, run, plan, len(experiment.cases), kind(name))
     except InputError as error:  # noted in the row: the others are worth their hours
-        return Entry(f"in the manner of {name.upper()}", None, str(error))
+        return f"{MANNER}{name.upper()}", None, str(error)
     method = learned_method(folder)
-    return Entry(method.name, method, f"{data_words(config, plan)}; {training_words(result, config)}")
+    return method.name, method, f"{data_words(config, plan)}; {training_words(result, config)}"
 
 
 def _measure(
-    entries: Sequence[Entry],
-    samplings: Sequence[Sequence[AssemblyPair]],
-    published: Mapping[str, Published],
-    shares: Callable[[Evaluation, Plan], dict[str, float]] | None,
-    plan: Plan,
+    entries: Sequence[Entry], samplings: Samplings, experiment: Experiment, case: Case, plan: Plan
 ) -> tuple[Repeated, ...]:
     """A row for each entry on every sampling, and below them those that only the paper has."""
-    rows = []
-    for entry in entries:
-        row = Repeated(entry.name, (), entry.made, published.get(entry.name))
-        if entry.method is not None:
-            log.info("evaluating %s", entry.name)
-            row = replace(row, samplings=tuple(evaluate(entry.method, p, plan.progress) for p in samplings))
-            row = row if shares is None else replace(row, shares=shares(row.pooled, plan))
+    rows, published = [], experiment.published_in(case.title)
+    for name, method, made in entries:
+        row = Repeated(name, (), made, published.get(name))
+        if method is not None:
+            log.info("evaluating %s", name)
+            row = replace(row, samplings=tuple(evaluate(method, p, plan.progress) for p in samplings))
+            row = replace(row, shares=success_share(row.pooled, plan)) if experiment.simulated else row
         rows.append(row)
-    names = {entry.name for entry in entries}
-    alone = [Repeated(name, (), PAPER_ONLY, each) for name, each in published.items() if name not in names]
-    return *rows, *alone
+    alone = {name: each for name, each in published.items() if name not in {row.name for row in rows}}
+    return *rows, *(Repeated(name, (), PAPER_ONLY, each) for name, each in alone.items())
 
 
 def success_share(evaluation: Evaluation, plan: Plan) -> dict[str, float]:
@@ -345,11 +332,9 @@ def _differences(rows: tuple[Repeated, ...]) -> str:
 
 
 def _law_table(laws: dict[str, Laws], pairs: int) -> str:
-    lines = ["| laws (App. D.2) | Δ_bi | Δ_swap | Δ_scale |", "| --- | --- | --- | --- |"]
     names = {f"weights in {name}, largest of {pairs} pairs": each for name, each in laws.items()}
-    for name, each in (names | {"paper": PAPER_LAWS}).items():
-        lines.append(f"| {name} | {each.bi:.0e} | {each.swap:.0e} | {each.scale:.0e} |")
-    return "\n".join(lines)
+    rows = [(name, *law_cells(each)) for name, each in (names | {"paper": PAPER_LAWS}).items()]
+    return "\n".join(table_lines(("laws (App. D.2)", "Δ_bi", "Δ_swap", "Δ_scale"), rows))
 
 
 # Results
@@ -361,11 +346,9 @@ class Table:
 
     title: str
     rows: tuple[Repeated, ...]
-    pairs: Sequence[AssemblyPair]
-    """The first sampling, for pictures and law errors."""
+    pairs: Sequence[AssemblyPair]  # the first sampling, for pictures and law errors
     keep: float | None = None
-    minutes: float | None = None
-    """Training time of the first row, if it is known."""
+    minutes: float | None = None  # training time of the first row, if it is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,10 +358,8 @@ class Result:
     experiment: Experiment
     settings: Mapping[str, Any]
     tables: tuple[Table, ...]
-    notes: tuple[str, ...] = ()
-    """Markdown below the tables."""
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Further figures for the JSON."""
+    notes: tuple[str, ...] = ()  # markdown below the tables
+    more: Mapping[str, Any] = field(default_factory=dict)  # further figures for the JSON
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -414,11 +395,9 @@ class Every:
 
     def to_json(self) -> str:
         """One JSON object in one line, plain ASCII."""
-        found = {
-            name: {"not measured": each} if isinstance(each, str) else each.to_dict()
-            for name, each in self.found.items()
-        }
-        return json.dumps(found, allow_nan=False)
+        parts = self.found.items()
+        told = {k: {"not measured": v} if isinstance(v, str) else v.to_dict() for k, v in parts}
+        return json.dumps(told, allow_nan=False)
 
     def to_markdown(self) -> str:
         """The first row of each table of each experiment; then the tables themselves."""
@@ -437,16 +416,6 @@ class Every:
 # The files of a result
 
 
-def check_folder(folder: Path) -> None:
-    """Raise when the files cannot be written, before any work is done for them."""
-    if find_spec("matplotlib") is None:
-        raise InputError(f'{folder}: plots need matplotlib, which is not installed: pip install -e ".[viz]"')
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
-
-
 def write_files(folder: Path, result: Result) -> list[Path]:
     """Write all files of a result; those of an earlier call are replaced."""
     written = write_texts(folder, result)
@@ -463,11 +432,9 @@ def write_files(folder: Path, result: Result) -> list[Path]:
 
 def write_texts(folder: Path, result: Result | Every) -> list[Path]:
     """Write the table and the JSON."""
-    texts = {"table.md": result.to_markdown(), "result.json": result.to_json() + "\n"}
-    for name, text in texts.items():
-        with whole_file(folder / name, force=True) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    return [folder / name for name in texts]
+    write_text(folder / "table.md", result.to_markdown(), force=True)
+    write_text(folder / "result.json", result.to_json() + "\n", force=True)
+    return [folder / "table.md", folder / "result.json"]
 
 
 def _write_pictures(
@@ -486,26 +453,18 @@ def _write_pictures(
 
 
 def _write_curves(folder: Path, tables: tuple[Table, ...]) -> list[Path]:
-    """The errors against the share that is kept, where the tables differ in it."""
-    if any(each.keep is None for each in tables):
-        return []
-    answered = (row for each in tables for row in each.rows if row.pooled.failed < len(row.pooled.scores))
-    names = dict.fromkeys(row.name for row in answered)
+    """The errors against the share that is kept, where the tables differ in it.
+
+    Bars are the standard deviation between samplings, as in the paper; pairs differ by much more.
+    """
     written = []
-    for error, (label, level) in AGAINST_KEEP.items():
-        curves = {name: _curve(name, error, tables) for name in names}
+    for error, (label, level) in AGAINST_KEEP.items() if all(each.keep for each in tables) else ():
+        found: dict[str, list[tuple[float | None, float, float]]] = {}
+        for keep, row in ((each.keep, row) for each in tables for row in each.rows):
+            if (summary := row.pooled.summary(error)) is not None:
+                point = keep, summary.mean, row.between(error) or 0.0
+                found.setdefault(row.name, []).append(point)
+        curves = {name: charts.Curve(*np.array(points, dtype=np.float64).T) for name, points in found.items()}
         written.append(folder / f"{error}_against_keep.png")
         charts.error_against_keep(curves, label, level).write(written[-1], force=True)
     return written
-
-
-def _curve(name: str, error: str, tables: tuple[Table, ...]) -> charts.Curve:
-    """Bars are the standard deviation between samplings, as in the paper; pairs differ by much more."""
-    found = [
-        (each.keep, summary.mean, row.between(error) or 0.0)
-        for each in tables
-        for row in each.rows
-        if row.name == name and (summary := row.pooled.summary(error)) is not None
-    ]
-    keep, mean, std = (np.array(column, dtype=np.float64) for column in zip(*found, strict=True))
-    return charts.Curve(keep, mean, std)

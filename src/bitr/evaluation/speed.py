@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
@@ -22,10 +22,8 @@ from bitr.model import BITR, BITRConfig
 
 CONFIGS: dict[str, Callable[[], BITRConfig]] = {"default": BITRConfig, "paper": BITRConfig.paper}
 SIZES, QUICK_SIZES = (256, 1024, 4096, 16384, 65536), (256, 1024, 4096)
-LARGEST_TO_TRAIN = 4096
-"""Points of a cloud up to which the backward pass is measured."""
-SIDE = 1024
-"""Side of the float32 matrices whose product is the unit of time."""
+LARGEST_TO_TRAIN = 4096  # points of a cloud up to which the backward pass is measured
+SIDE = 1024  # side of the float32 matrices whose product is the unit of time
 
 Job = Callable[[], object]
 
@@ -175,11 +173,3 @@ def machine_lines(facts: dict[str, str | int | float]) -> Iterator[str]:
     """The machine as a Markdown list."""
     for key, value in facts.items():
         yield f"- {key.replace('_', ' ')}: {f'{value:.1f}' if isinstance(value, float) else value}"
-
-
-def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """A Markdown table, line by line as its rows are measured."""
-    for cells in (columns, ["---"] * len(columns)):
-        yield f"| {' | '.join(cells)} |"
-    for row in rows:
-        yield f"| {' | '.join(map(str, row))} |"

@@ -12,20 +12,22 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from bitr.errors import InputError
+from bitr.assembly.network import Network
+from bitr.errors import InputError, require
 from bitr.evaluation import speed
 from bitr.evaluation.evaluate import evaluate
 from bitr.evaluation.experiment import Plan
+from bitr.evaluation.method import engine
 from bitr.evaluation.metrics import CHANCE_MEAN, RIGHT, chance_quantile
 from bitr.evaluation.puzzles import STUDIES, Job, Solved, solve_study, summarise
-from bitr.evaluation.report import NONE, Repeated
-from bitr.files import whole_file
-from bitr.testing import PAPER_LAWS, SETTINGS, Laws, Setting, measured_laws, worst
+from bitr.evaluation.report import NONE, Repeated, table_lines
+from bitr.files import write_text
+from bitr.testing import KINDS, PAPER_LAWS, SETTINGS, Laws, measured_laws, worst
 
 if TYPE_CHECKING:
     from bitr.evaluation.reproduce import Result, Table
@@ -76,11 +78,9 @@ SPEED = (
     *(("default", 65536, 1), ("default", 1024, 8)),
 )
 """Model, points of a cloud, and pairs at a time."""
-SUCCESS = "success in simulation"
-"""Name of the share of answers that work."""
+SUCCESS = "success in simulation"  # name of the share of answers that work
 OURS, SEES, MANNER = ("BITR", "bitr assemble"), "looks at the answer", "in the manner of "
 """Beginnings of the names of our rows, the words of a row that is no method, and those before a name."""
-KINDS = {"default": "default", "paper": "paper's construction"}
 
 Row = tuple[str, ...]
 
@@ -90,37 +90,25 @@ log = logging.getLogger("bitr")
 # Files
 
 
-def render(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The text of a table: its command, and the rows in Markdown."""
-    lines = [f"<!-- {COMMANDS[name]} -->", *speed.table_lines(head, rows)]
-    return "\n".join(lines) + "\n"
-
-
 def cells_of(text: str) -> list[Row]:
     """The cells of a table in Markdown, its head among them and the line below it not."""
     lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("| ---")]
     return [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])) for line in lines]
 
 
-def merge(kept: str, new: str) -> str:
-    """A table with the rows of a newer one; rows that only the older one has stay, new ones come last."""
-    command = new.partition("\n")[0]
-    (head, *rows), (old_head, *old) = cells_of(new), cells_of(kept)
-    if head != old_head:
-        return new
-    fresh = {row[0]: row for row in rows}
-    merged = [fresh.pop(row[0], row) for row in old]
-    return "\n".join([command, *speed.table_lines(head, [*merged, *fresh.values()])]) + "\n"
-
-
 def write_table(folder: Path, name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Path:
-    """Write rows into the table of that name below ``folder``, beside those that are there."""
+    """Write rows into the table of that name, below its command; rows that are there stay.
+
+    A row takes the place of the one with the same first cell, and new ones come last. Rows below another head
+    are of an older table, and go.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path, text = folder / f"{name}.md", render(name, head, rows)
-    if path.is_file():
-        text = merge(path.read_text(encoding="utf-8"), text)
-    with whole_file(path, force=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    path = folder / f"{name}.md"
+    old_head, *old = cells_of(path.read_text(encoding="utf-8")) if path.is_file() else [()]
+    fresh = {row[0]: tuple(row) for row in rows}
+    kept = [fresh.pop(row[0], row) for row in old if old_head == tuple(head)]
+    lines = [f"<!-- {COMMANDS[name]} -->", *table_lines(head, [*kept, *fresh.values()])]
+    write_text(path, "\n".join(lines) + "\n", force=True)
     return path
 
 
@@ -136,32 +124,21 @@ def as_json(name: str, text: str) -> str:
 def run_table(name: str, plan: Plan) -> tuple[str, list[Path]]:
     """Measure a table of ``MEASURED``: its text, and its file below the folder ``tables`` of the plan."""
     rows = {"laws": law_rows, "speed": speed_rows, "engine": engine_rows, "puzzles": puzzle_rows}[name]
-    folder, path = plan.out / "tables", None
-    for row in rows(plan):
-        path = write_table(folder, name, HEADS[name], [row])
-    if path is None:
-        raise InputError(f"{name}: none of its data is here, see bitr data list")
-    return path.read_text(encoding="utf-8"), [path]
+    written = [write_table(plan.out / "tables", name, HEADS[name], [row]) for row in rows(plan)]
+    require(written, f"{name}: none of its data is here, see bitr data list")
+    return written[-1].read_text(encoding="utf-8"), written[-1:]
 
 
 def law_rows(plan: Plan) -> Iterator[Row]:
     """The largest law errors of untrained models, setting by setting."""
     for setting in SETTINGS:
         log.info("trying the laws: %s", setting)
-        yield _law_row(_law_name(setting), worst([laws for _, _, laws in measured_laws(setting)]))
-    yield _law_row("the paper's table, one trained model, scaled by 2", PAPER_LAWS)
+        yield str(setting), *law_cells(worst([laws for _, _, laws in measured_laws(setting)]))
+    yield "the paper's table, one trained model, scaled by 2", *law_cells(PAPER_LAWS)
 
 
-def _law_row(name: str, laws: Laws) -> Row:
-    return name, f"{laws.bi:.0e}", f"{laws.swap:.0e}", f"{laws.scale:.0e}"
-
-
-def _law_name(setting: Setting) -> str:
-    weights, points = (str(kind).removeprefix("torch.") for kind in (setting.weights, setting.points))
-    kind = weights if weights == points == "float64" else f"{weights} weights, {points} points"
-    where = f", size {setting.size:.0e}" if setting.size != 1 else ""
-    where += f", {setting.distance:.0e} sizes away from the origin" if setting.distance != 1 else ""
-    return f"{KINDS[setting.config]}, {kind}{where}"
+def law_cells(laws: Laws) -> Row:
+    return tuple(f"{error:.0e}" for error in astuple(laws))
 
 
 def speed_rows(plan: Plan) -> Iterator[Row]:
@@ -176,9 +153,6 @@ def speed_rows(plan: Plan) -> Iterator[Row]:
 def engine_rows(plan: Plan) -> Iterator[Row]:
     """The default command on test pairs; a data set that is not here is passed over, and one that was
     measured with the same settings is not measured again."""
-    from bitr.assembly.network import Network
-    from bitr.evaluation.method import engine
-
     model = plan.model or "default"
     network = Network.of(model)
     for data, (_, most) in ENGINE.items():
@@ -200,27 +174,19 @@ def engine_rows(plan: Plan) -> Iterator[Row]:
             measured = Repeated(network.name, (evaluate(engine(network), pairs, plan.progress),))
             found = settings | {"rows": [measured.to_dict()]}
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(kept, force=True) as temporary:
-                temporary.write_text(json.dumps(found, allow_nan=False) + "\n", encoding="ascii")
+            write_text(kept, json.dumps(found, allow_nan=False) + "\n", force=True)
         yield engine_row(found)
 
 
 def engine_row(found: Mapping[str, Any]) -> Row:
     """The row of one data set, from what ``engine_rows`` keeps or ``bitr evaluate -o`` writes."""
     data, pooled = found["dataset"], found["rows"][0]["pooled"]
-    if data not in ENGINE:
-        raise InputError(f"{data}: is not in the table, expected one of {', '.join(ENGINE)}")
+    require(data in ENGINE, f"{data}: is not in the table, expected one of {', '.join(ENGINE)}")
     limit = f" --limit {found['limit']}" if found.get("limit") else ""
-    turn = pooled["rotation_error_deg"]
-    return (
-        ENGINE[data][0],
-        f"`bitr evaluate {found['checkpoint']} {data}{limit} --samplings {found['samplings']}`",
-        str(pooled["pairs"]),
-        f"{turn['mean']:.1f}°",
-        f"{turn['median']:.1f}°",
-        f"{pooled['right']:.1%}",
-        f"{pooled['within_5_deg']:.1%}",
-    )
+    command = f"`bitr evaluate {found['checkpoint']} {data}{limit} --samplings {found['samplings']}`"
+    degrees = (f"{pooled['rotation_error_deg'][key]:.1f}°" for key in ("mean", "median"))
+    shares = (f"{pooled[key]:.1%}" for key in ("right", "within_5_deg"))
+    return ENGINE[data][0], command, str(pooled["pairs"]), *degrees, *shares
 
 
 def puzzle_rows(plan: Plan) -> Iterator[Row]:
@@ -267,13 +233,15 @@ def paper_row(result: Result, number: int, plan: Plan) -> Row:
     experiment, table = result.experiment, result.tables[number]
     ours, others = table.rows[0], _others(table)
     sign = "" if ours.made.startswith("the paper's data") else "†"
-    options = f" --budget {plan.budget.text}" + (" --train" if plan.retrain else "")
+    options = f" --budget {plan.budget}" + (" --train" if plan.retrain else "")
     options += "".join(f" --set {change}" for change in plan.changes)
     refined = [row for row in table.rows if row.name.startswith(f"{ours.name} + ")]
     if SUCCESS in ours.shares:
         reached = f"{ours.shares[SUCCESS]:.0%}"
     else:
-        reached = "; ".join([_degrees(ours), *(f"{_last(row)} {_mean(row)}" for row in refined)])
+        reached = "; ".join(
+            [_degrees(ours), *(f"{_last(row)} {_degrees(row).partition(',')[0]}" for row in refined)]
+        )
     said = experiment.said[number] if experiment.said else ""
     published = [(row, row.published.rotation) for row in (ours, *refined) if row.published is not None]
     if published:
@@ -316,10 +284,6 @@ def _three(table: Table, name: str) -> str:
     if row is None or (found := row.pooled.summary("rotation_error_deg")) is None:
         return NONE
     return f"{found.mean:.1f}°, {found.median:.1f}°, {row.pooled.right:.0%}"
-
-
-def _mean(row: Repeated) -> str:
-    return _degrees(row).partition(",")[0]
 
 
 def _degrees(row: Repeated) -> str:

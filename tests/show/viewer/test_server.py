@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 
 from bitr.assembly.network import Network
 from bitr.assembly.puzzle import Puzzle
-from bitr.cli import main, view
+from bitr.cli import main
 from bitr.cli.demo import REFERENCE, SOURCE
 from bitr.errors import InputError
 from bitr.io import Geometry, write
@@ -293,7 +293,7 @@ def test_three_files_are_put_together_and_served(monkeypatch, capsys, tmp_path):
 
 
 def test_without_viser_the_extra_is_named(monkeypatch, capsys):
-    monkeypatch.setattr(view, "find_spec", lambda _: None)
+    monkeypatch.setattr("bitr.cli.options.find_spec", lambda name: None)
     assert main(["view"]) == 2
     assert 'pip install -e ".[viz]"' in capsys.readouterr().err
 
