@@ -10,13 +10,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bitr.errors import InputError
-from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap, prepare_tables
+from bitr.groups import Cloud, Rigid, map_tensors, nearest_rotation_and_gap, prepare_tables
 from bitr.layers import full_precision
 from bitr.model.config import BITRConfig
 from bitr.model.dense import Dense, DenseHead, ScoreNetwork, choose_contacts
 from bitr.model.distribution import SPREAD, Heads, log_density, sample_heads
 from bitr.model.inputs import Frame, as_cloud, center_pair, check_pair
-from bitr.model.keypoints import EXTRACTORS, KeyPoints, merge, merged_rep
+from bitr.model.keypoints import KeyPointNetwork, merge, merged_rep
 from bitr.model.mating import Mating, MatingHead
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
@@ -65,7 +65,7 @@ class BITR(nn.Module):
             raise InputError(f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()")
         _keep_freed_memory()
         prepare_tables(self.config.max_degree)
-        self.extract = EXTRACTORS[self.config.extractor](self.config)
+        self.extract = KeyPointNetwork(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
         self.dense = DenseHead(self.extract.rep_out) if self.config.dense else None
         self.mating = MatingHead(self.extract.rep_out) if self.config.mating else None
@@ -84,18 +84,35 @@ class BITR(nn.Module):
     ) -> Solution:
         """The pose, the other poses held possible, key points, and how well the rotation is determined."""
         x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
-        x_key, y_key = self.extract(x, y)  # Φ_E, eqs. (10), (11)
+        x_key, y_key = keys = self.extract(x, y)  # Φ_E, eqs. (10), (11)
         dense = None if self.dense is None else (self.dense(x_key.at_points), self.dense(y_key.at_points))
         with full_precision(x.points.device):  # so few points that rounding would save nothing
             z, field = merge(x_key, y_key)  # z = x̃ ⊕ ỹ, Sec. 4.3
             field = self.transform(z, field)  # Φ_S, eq. (5)
-            projected = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
-            heads = self._rank(projected, field[0, 0], (x, y), (x_key, y_key), dense)
-        solution = self._leave(frame, heads, (x_key, y_key), dense)
-        if self.mating is None:
-            return solution
-        x_mating, y_mating = self.mating(x_key.at_points), self.mating(y_key.at_points)
-        return replace(solution, source_mating=x_mating, reference_mating=y_mating)
+            pose, gap, votes = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
+            score, spread = torch.zeros_like(gap), torch.full_like(gap, SPREAD)
+            if self.score is not None and dense is not None:
+                sides = (
+                    choose_contacts(x, dense[0], x_key.at_points),
+                    choose_contacts(y, dense[1], y_key.at_points),
+                )
+                scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
+                score, spread = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
+            heads = Heads.of(pose, score, gap, votes, spread)
+        heads = replace(heads, pose=frame.pose(pose), votes=frame.leave_votes(votes)).best_first()
+        of_x, of_y = (None, None) if dense is None else map(frame.leave_dense, dense)
+        mating = (None, None) if self.mating is None else (self.mating(key.at_points) for key in keys)
+        return Solution(
+            heads.pose[:, 0],
+            frame.leave(x_key.points, frame.source_center),
+            frame.leave(y_key.points, frame.reference_center),
+            heads.singular_gap[:, 0],
+            map_tensors(lambda votes: votes[:, 0], heads.votes),
+            heads,
+            of_x,
+            of_y,
+            *mating,
+        )
 
     def log_likelihood(
         self, pose: Rigid, source: Cloud | Tensor, reference: Cloud | Tensor
@@ -149,41 +166,6 @@ class BITR(nn.Module):
         x, y, frame = center_pair(source, reference, with_unit=self.config.scale)
         x, y = (replace(side, points=side.points.to(weight.dtype)) for side in (x, y))
         return x, y, frame
-
-    def _rank(
-        self,
-        projected: tuple[Rigid, Float[Tensor, "b k"], Unprojected],
-        scalars: Float[Tensor, "_ 1 c"],
-        clouds: tuple[Cloud, Cloud],
-        keys: tuple[KeyPoints, KeyPoints],
-        dense: tuple[Dense, Dense] | None,
-    ) -> Heads:
-        """The projected poses with their scores, from the scalars of Φ_S and from dense outputs."""
-        pose, gap, votes = projected
-        score, spread = gap.new_zeros(gap.shape), torch.full_like(gap, SPREAD)
-        if self.score is not None and dense is not None:
-            x, y = (choose_contacts(c, d, k.at_points) for c, d, k in zip(clouds, dense, keys, strict=True))
-            of_pairs = scalars[:, 0].unflatten(0, (len(gap), -1))
-            points = keys[0].points, keys[1].points
-            score, spread = self.score(of_pairs, pose, gap, votes, points, (x, y))
-        return Heads.of(pose, score, gap, votes, spread)
-
-    def _leave(
-        self, frame: Frame, heads: Heads, keys: tuple[KeyPoints, KeyPoints], dense: tuple[Dense, Dense] | None
-    ) -> Solution:
-        """The answer in the coordinates and the precision of the clouds, the likeliest head first."""
-        heads = replace(heads, pose=frame.pose(heads.pose), votes=frame.leave_votes(heads.votes)).best_first()
-        of_source, of_reference = dense or (None, None)
-        return Solution(
-            heads.pose[:, 0],
-            frame.leave(keys[0].points, frame.source_center),
-            frame.leave(keys[1].points, frame.reference_center),
-            heads.singular_gap[:, 0],
-            Unprojected(*(part[:, 0] for part in heads.votes.parts)),
-            heads,
-            None if of_source is None else of_source.scaled(frame.unit, frame.dtype),
-            None if of_reference is None else of_reference.scaled(frame.unit, frame.dtype),
-        )
 
 
 @cache
