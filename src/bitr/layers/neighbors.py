@@ -95,17 +95,6 @@ class Clouds:
     shapes: tuple[tuple[int, int], ...]
     mask: Bool[Tensor, " N"] | None = None
 
-    @classmethod
-    def of(cls, points: list[Float[Tensor, "_ _ d"]], masks: list[Bool[Tensor, "_ _"] | None]) -> Clouds:
-        shapes = tuple((batch.shape[0], batch.shape[1]) for batch in points)
-        if all(mask is None for mask in masks):
-            return cls(shapes)
-        full = [
-            batch.new_ones(batch.shape[:2], dtype=torch.bool) if mask is None else mask
-            for batch, mask in zip(points, masks, strict=True)
-        ]
-        return cls(shapes, torch.cat([mask.flatten() for mask in full]))
-
     def split(self, values: Float[Tensor, "N ..."]) -> list[Tensor]:
         """Back to one (b, n, …) tensor per batch."""
         parts = values.split([b * n for b, n in self.shapes])
@@ -156,12 +145,16 @@ class Neighborhoods:
         known: Sequence[Int[Tensor, "_ _ _"] | None] | None = None,
     ) -> Neighborhoods:
         """Neighbourhoods of several batches of clouds, in one row; some indices may be ``known``."""
-        clouds, start = Clouds.of(batches, masks), 0
+        shapes = tuple((batch.shape[0], batch.shape[1]) for batch in batches)
+        ones = [batch.new_ones(shape, dtype=torch.bool) for batch, shape in zip(batches, shapes, strict=True)]
+        full = [one if mask is None else mask for one, mask in zip(ones, masks, strict=True)]
+        is_full = all(mask is None for mask in masks)
+        clouds = Clouds(shapes, None if is_full else torch.cat([mask.flatten() for mask in full]))
         searches = zip(batches, masks, known or [None] * len(batches), strict=True)
         found = [nearest_neighbors(points, k, mask, index) for points, mask, index in searches]
         most = max(index.shape[2] for index, _ in found)
         all_real = all(valid is None and index.shape[2] == most for index, valid in found)
-        indices, valids = [], []
+        indices, valids, start = [], [], 0
         for (b, n), (index, valid) in zip(clouds.shapes, found, strict=True):
             first, fewer = start + n * torch.arange(b, device=index.device), (0, most - index.shape[2])
             real = torch.ones_like(index, dtype=torch.bool) if valid is None else valid

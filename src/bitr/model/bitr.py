@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.groups import Cloud, Rigid, map_tensors, nearest_rotation_and_gap, prepare_tables
 from bitr.layers import full_precision
 from bitr.model.config import BITRConfig
@@ -20,6 +20,8 @@ from bitr.model.keypoints import KeyPointNetwork, merge, merged_rep
 from bitr.model.mating import Mating, MatingHead
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
+
+Points = Cloud | Tensor
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class BITR(nn.Module):
     def __init__(self, config: BITRConfig | None = None) -> None:
         super().__init__()
         self.config = config if config is not None else BITRConfig()
-        if not isinstance(self.config, BITRConfig):
-            raise InputError(f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()")
+        found = f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()"
+        require(isinstance(self.config, BITRConfig), found)
         _keep_freed_memory()
         prepare_tables(self.config.max_degree)
         self.extract = KeyPointNetwork(self.config)
@@ -71,14 +73,14 @@ class BITR(nn.Module):
         self.mating = MatingHead(self.extract.rep_out) if self.config.mating else None
         self.score = ScoreNetwork(self.config, self.extract.rep_out) if self.config.num_modes > 1 else None
 
-    def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
+    def forward(self, source: Points, reference: Points) -> Rigid:
         """The pose, in the precision of the inputs; differentiable in points and weights."""
         return self.solve(source, reference).pose
 
     def solve(
         self,
-        source: Cloud | Tensor,
-        reference: Cloud | Tensor,
+        source: Points,
+        reference: Points,
         *,
         nearest: NearestRotation = nearest_rotation_and_gap,
     ) -> Solution:
@@ -92,12 +94,12 @@ class BITR(nn.Module):
             pose, gap, votes = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
             score, spread = torch.zeros_like(gap), torch.full_like(gap, SPREAD)
             if self.score is not None and dense is not None:
-                sides = (
-                    choose_contacts(x, dense[0], x_key.at_points),
-                    choose_contacts(y, dense[1], y_key.at_points),
-                )
+                x_near = choose_contacts(x, dense[0], x_key.at_points)
+                y_near = choose_contacts(y, dense[1], y_key.at_points)
                 scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
-                score, spread = self.score(scalars, pose, gap, votes, (x_key.points, y_key.points), sides)
+                score, spread = self.score(
+                    scalars, pose, gap, votes, (x_key.points, y_key.points), (x_near, y_near)
+                )
             heads = Heads.of(pose, score, gap, votes, spread)
         heads = replace(heads, pose=frame.pose(pose), votes=frame.leave_votes(votes)).best_first()
         of_x, of_y = (None, None) if dense is None else map(frame.leave_dense, dense)
@@ -114,9 +116,7 @@ class BITR(nn.Module):
             *mating,
         )
 
-    def log_likelihood(
-        self, pose: Rigid, source: Cloud | Tensor, reference: Cloud | Tensor
-    ) -> Float[Tensor, " b"]:
+    def log_likelihood(self, pose: Rigid, source: Points, reference: Points) -> Float[Tensor, " b"]:
         """log p(pose | X, Y) of the mixture of heads, one pose for each pair; it keeps all laws.
 
         With respect to uniform rotations, and to volume in units of the pair's size cubed.
@@ -127,25 +127,19 @@ class BITR(nn.Module):
 
     @torch.no_grad()
     def sample(
-        self,
-        source: Cloud | Tensor,
-        reference: Cloud | Tensor,
-        n: int,
-        generator: torch.Generator | None = None,
+        self, source: Points, reference: Points, n: int, generator: torch.Generator | None = None
     ) -> Rigid:
         """``n`` poses of each pair, (b, n), drawn from the same mixture."""
         heads, unit = self._heads_and_unit(source, reference)
         return sample_heads(heads, unit, n, generator or torch.Generator().manual_seed(0))
 
-    def _heads_and_unit(
-        self, source: Cloud | Tensor, reference: Cloud | Tensor
-    ) -> tuple[Heads, Float[Tensor, " b"]]:
+    def _heads_and_unit(self, source: Points, reference: Points) -> tuple[Heads, Float[Tensor, " b"]]:
         heads = self.solve(source, reference).heads
         assert heads is not None
         frame = center_pair(as_cloud(source, "source"), as_cloud(reference, "reference"), with_unit=True)[2]
         return heads, frame.unit.to(heads.pose.rotation.dtype)
 
-    def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
+    def complete_match(self, source: Points, reference: Points) -> Rigid:
         """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.11).
 
         Both factors are of the head whose scores are highest in sum.

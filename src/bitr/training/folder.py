@@ -24,24 +24,17 @@ from bitr.model import checkpoint
 
 FOLDER = "checkpoints"
 PATTERN = "step-*.safetensors"
-LOCK = "training.lock"
-"""File that names the process that trains in a folder."""
-FREE = (
-    "data.workers",
-    "data.root",
-    "data.seen",
-    "run.device",
-    "run.keep",
-    "run.log_every",
-    "run.checkpoint_every",
-)
-"""Settings that may change when a run goes on: they do not change the weights."""
+LOCK = "training.lock"  # names the process that trains in the folder
 LOG = "log.csv"
+FREE = {
+    *("data.workers", "data.root", "data.seen"),
+    *("run.device", "run.keep", "run.log_every", "run.checkpoint_every"),
+}
+"""Settings that may change when a run goes on: they do not change the weights."""
 METRICS = ("loss", "rotation_deg", "displacement", "nearest_deg")
 """Of each pair: loss, Δr, displacement over the pair's size, and Δr of the nearest head."""
 TRAIN, VAL, CHANCE = "#9aa4b1", "#d1462f", "#33363a"
-CHANCE_DEG = 126.5
-"""Mean angle of a rotation drawn uniformly."""
+CHANCE_DEG = 126.5  # mean angle of a rotation drawn uniformly
 
 log = logging.getLogger("bitr")
 
@@ -300,13 +293,11 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     """The records of a run's CSV, empty cells as None."""
     lines = (folder / LOG).read_text(encoding="utf-8").splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]  # a full disk may cut the last one off
-    return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(whole)]
 
+    def number(text: str) -> float | int | None:
+        return int(text) if text.isdigit() else float(text) if text else None
 
-def _number(text: str) -> float | int | None:
-    if not text:
-        return None
-    return int(text) if text.isdigit() else float(text)
+    return [{key: number(text) for key, text in row.items()} for row in csv.DictReader(whole)]
 
 
 def _lines(rows: list[dict[str, Any]]) -> str:

@@ -199,8 +199,7 @@ class Stream(Dataset[AssemblyPair]):
     seed: int
     data: DataConfig
     model: BITRConfig
-    _opened: tuple[int, Sequence[AssemblyPair]] | None = field(default=None, repr=False)
-    _order: tuple[int, np.ndarray] | None = field(default=None, repr=False)
+    _now: tuple[int, Sequence[AssemblyPair], np.ndarray] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, source: Source, config: TrainConfig) -> Stream:
@@ -208,8 +207,8 @@ class Stream(Dataset[AssemblyPair]):
 
     def __getitem__(self, number: int) -> AssemblyPair:
         epoch, place = divmod(number, self.length)
-        pairs = self._pairs(self.seed * EPOCHS + epoch)
-        pair = pairs[self.source.row(int(self._order_of(epoch)[place]))]
+        pairs, order = self._open(epoch)
+        pair = pairs[self.source.row(int(order[place]))]
         rng = np.random.default_rng([self.seed, 1, number])
         if not self.model.normals:  # nothing then has to turn them
             pair = both(pair, lambda side: replace(side, normals=None))
@@ -226,18 +225,14 @@ class Stream(Dataset[AssemblyPair]):
         except InputError as error:
             return [error]
 
-    def _pairs(self, seed: int) -> Sequence[AssemblyPair]:
-        """The pairs, opened once in each process and sampled anew for each epoch."""
-        if self._opened is None or self._opened[0] != seed:
-            pairs = self.source.open(seed) if self._opened is None else reseed(self._opened[1], seed)
-            self._opened = (seed, pairs)
-        return self._opened[1]
-
-    def _order_of(self, epoch: int) -> np.ndarray:
-        if self._order is None or self._order[0] != epoch:
+    def _open(self, epoch: int) -> tuple[Sequence[AssemblyPair], np.ndarray]:
+        """The pairs, opened once in each process and sampled anew for each epoch, and their order in it."""
+        if self._now is None or self._now[0] != epoch:
+            seed = self.seed * EPOCHS + epoch
+            pairs = self.source.open(seed) if self._now is None else reseed(self._now[1], seed)
             order = np.random.default_rng([self.seed, 0, epoch]).permutation(self.length)
-            self._order = (epoch, order)
-        return self._order[1]
+            self._now = (epoch, pairs, order)
+        return self._now[1:]
 
 
 def numbers(first_step: int, steps: int, batch: int, rank: int, world: int) -> Iterator[range]:

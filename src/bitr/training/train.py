@@ -191,15 +191,13 @@ class Run:
             return step
         progress.skipped += 1
         progress.skipped_in_a_row += 1
-        self.listener.noted(
-            f"step {progress.step}: loss or gradient not finite, step left out; its pairs: {ids}"
-        )
-        if progress.skipped_in_a_row >= self.config.run.skips:
+        number, in_a_row = progress.step, progress.skipped_in_a_row
+        self.listener.noted(f"step {number}: loss or gradient not finite, step left out; its pairs: {ids}")
+        if in_a_row >= self.config.run.skips:
             self._checkpoint()
             raise TrainingError(
-                f"{progress.skipped_in_a_row} steps in a row had a loss or gradient that is not finite, the "
-                f"last on the pairs {ids}; a lower optimizer.rate may help. The run is kept at step "
-                f"{progress.step}"
+                f"{in_a_row} steps in a row had a loss or gradient that is not finite, the last on the pairs "
+                f"{ids}; a lower optimizer.rate may help. The run is kept at step {number}"
             )
         return step
 
@@ -243,9 +241,8 @@ class Run:
     def _finish(self) -> dict[str, Any]:
         progress = self.progress
         if not progress.best:
-            raise TrainingError(
-                f"{self.out}: the loss on held-out pairs was never finite, so no weights were kept"
-            )
+            never = "the loss on held-out pairs was never finite, so no weights were kept"
+            raise TrainingError(f"{self.out}: {never}")
         result = {
             "data": self.label,
             "val": progress.best,
