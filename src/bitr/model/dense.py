@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.groups import Cloud, Field, Rep, Rigid, take_rows
+from bitr.groups import Cloud, Field, Rep, Rigid, map_tensors, take_rows
 from bitr.model.config import BITRConfig
 from bitr.model.distribution import SPREAD, bounded_spread
 from bitr.model.projection import Unprojected
@@ -115,6 +115,7 @@ class ScoreNetwork(nn.Module):
     ) -> tuple[Float[Tensor, "b k"], Float[Tensor, "b k"]]:
         """Scores and spreads."""
         x, y = sides
+        pose = map_tensors(Tensor.detach, pose)
         with torch.no_grad():
             g = pose.to(keys[0].dtype)
             apart = _distances(g, x, y), _distances(g.inverse(), y, x)

@@ -176,14 +176,13 @@ def merge(x: KeyPoints, y: KeyPoints) -> tuple[Float[Tensor, "b l 6"], Field]:
     and products, which a swap does not change. The offsets x̃_u − m(X̃), ỹ_u − m(Ỹ) are among the vectors, so
     that Arun's correlation matrix is one setting of the weights.
     """
-    a, b = _one_side(x), _one_side(y)
+    z, a, b = torch.cat([x.points, y.points], dim=-1), _one_side(x), _one_side(y)
     field: Field = {(0, 0): torch.cat([a[0] + b[0], a[0] * b[0]], dim=-1)}
     for p in range(1, len(a)):
         field[p, 0], field[0, p] = a[p], b[p]
         for q in range(1, len(b)):
             c = min(a[p].shape[-1], b[q].shape[-1])
             field[p, q] = (a[p][..., :, None, :c] * b[q][..., None, :, :c]).flatten(2, 3)
-    z = torch.cat([x.points, y.points], dim=-1)
     return z, {degree: field[degree].flatten(0, 1) for degree in sorted(field)}
 
 
