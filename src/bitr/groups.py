@@ -47,14 +47,8 @@ def take_rows(values: Shaped[Tensor, "b n *c"], index: Int[Tensor, "b k"]) -> Sh
 
 def rotation_angle(rotation: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
     """Angle in radians, in [0, π]; exact to rounding for small angles, unlike acos of the trace."""
-    sine = torch.stack(
-        [
-            rotation[..., 2, 1] - rotation[..., 1, 2],
-            rotation[..., 0, 2] - rotation[..., 2, 0],
-            rotation[..., 1, 0] - rotation[..., 0, 1],
-        ],
-        dim=-1,
-    ).norm(dim=-1)
+    skew = rotation - rotation.mT
+    sine = torch.stack([skew[..., 2, 1], skew[..., 0, 2], skew[..., 1, 0]], dim=-1).norm(dim=-1)
     cosine = rotation.diagonal(dim1=-2, dim2=-1).sum(-1) - 1
     return torch.atan2(sine, cosine)
 

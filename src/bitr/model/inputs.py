@@ -58,20 +58,25 @@ def as_cloud(value: object, name: str) -> Cloud:
     """Take the argument as a cloud whose shapes fit together."""
     kind = type(value).__name__
     require(isinstance(value, Tensor | Cloud), f"{name}: got {kind}, expected a (b, n, 3) tensor or a Cloud")
-    cloud = value if isinstance(value, Cloud) else Cloud(value)  # type: ignore[arg-type]
-    if not torch.compiler.is_compiling():
-        _check_shapes(name, cloud)
-    return cloud
-
-
-def _check_shapes(name: str, cloud: Cloud) -> None:
-    points, kind = cloud.points, type(cloud.points).__name__
+    points = value.points if isinstance(value, Cloud) else value
+    kind = type(points).__name__
     require(isinstance(points, Tensor), f"{name}: got points as {kind}, expected a tensor")
-    shape = tuple(points.shape)
-    fits = len(shape) == 3 and shape[-1] == 3
-    require(fits, f"{name}: got points of shape {shape}, expected (b, n, 3)")
-    kind = f"got points of type {points.dtype}"
-    require(points.is_floating_point(), f"{name}: {kind}, expected floating-point numbers")
+    assert isinstance(points, Tensor)
+    if not torch.compiler.is_compiling():
+        shape = tuple(points.shape)
+        fits = len(shape) == 3 and shape[-1] == 3
+        require(fits, f"{name}: got points of shape {shape}, expected (b, n, 3)")
+        kind = f"got points of type {points.dtype}"
+        require(points.is_floating_point(), f"{name}: {kind}, expected floating-point numbers")
+    if not isinstance(value, Cloud):
+        return Cloud(points)
+    if not torch.compiler.is_compiling():
+        _check_parts(value, name)
+    return value
+
+
+def _check_parts(cloud: Cloud, name: str) -> None:
+    points, shape = cloud.points, tuple(cloud.points.shape)
     for part, wanted in (("normals", shape), ("colors", shape), ("mask", shape[:2])):
         tensor = getattr(cloud, part)
         if tensor is None:
@@ -85,8 +90,8 @@ def _check_shapes(name: str, cloud: Cloud) -> None:
     known = shape if cloud.neighbors is None else tuple(cloud.neighbors.shape)
     expected = f"expected {shape[:2]} and their number"
     require(known[:2] == shape[:2], f"{name}: got neighbors of shape {known}, {expected}")
-    found = torch.bool if cloud.mask is None else cloud.mask.dtype
-    require(found == torch.bool, f"{name}: got a mask of type {found}, expected bool (True on real points)")
+    form = torch.bool if cloud.mask is None else cloud.mask.dtype
+    require(form == torch.bool, f"{name}: got a mask of type {form}, expected bool (True on real points)")
 
 
 def check_pair(source: Cloud, reference: Cloud, device: torch.device, wanted: tuple[str, ...]) -> None:

@@ -89,9 +89,9 @@ class KeyPointNetwork(nn.Module):
         else:
             field = _fuse(field, clouds)
             logits = self.last(field, edges)[0, 0][:, 0]
-        of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
+        field_x, field_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
         x_logits, y_logits = clouds.split(logits)
-        return select(x, x_logits, of_x, self.offset), select(y, y_logits, of_y, self.offset)
+        return select(x, x_logits, field_x, self.offset), select(y, y_logits, field_y, self.offset)
 
 
 def _fuse(field: Field, clouds: Clouds) -> Field:

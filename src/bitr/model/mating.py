@@ -135,7 +135,8 @@ def _side_loss(
     index = torch.cat([_first(labels.touches, ON_BREAK), _first(labels.is_clear, OFF_BREAK)], dim=1)
 
     parts = (own.contact, own.shape, own.side, own.along)
-    few = Mating(*(take_rows(part, index) for part in parts), own.slack)
+    contact, shape, side, along = (take_rows(part, index) for part in parts)
+    few = Mating(contact, shape, side, along, own.slack)
     table = match_scores(few, other)
     if is_real is not None:
         table = table.masked_fill(~is_real[:, None], -torch.inf)
