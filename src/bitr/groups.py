@@ -12,29 +12,43 @@ once, in float64: a float32 table would put a floor of 1e-8 under every law.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache
 from math import factorial as f
 from math import sqrt
+from typing import TypeVar
 
 import torch
-from jaxtyping import Bool, Complex, Float, Float64, Int
+from jaxtyping import Bool, Complex, Float, Float64, Int, Shaped
 from torch import Tensor
+
+T = TypeVar("T")
+
+
+def map_tensors(change: Callable[[Tensor], Tensor], value: T) -> T:
+    """A dataclass with each of its tensors changed, also those of dataclasses inside."""
+    if isinstance(value, Tensor):
+        return change(value)  # type: ignore[return-value]
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {each.name: map_tensors(change, getattr(value, each.name)) for each in fields(value)}
+        return replace(value, **parts)
+    return value
+
+
+def take_rows(values: Shaped[Tensor, "b n *c"], index: Int[Tensor, "b k"]) -> Shaped[Tensor, "b k *c"]:
+    """Some rows of each pair, in the order of the index."""
+    wide = index.reshape(*index.shape, *([1] * (values.dim() - 2)))
+    return values.gather(1, wide.expand(-1, -1, *values.shape[2:]))
+
 
 # rotations, rigid motions, and the clouds that they move
 
 
 def rotation_angle(rotation: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b"]:
     """Angle in radians, in [0, π]; exact to rounding for small angles, unlike acos of the trace."""
-    sine = torch.stack(
-        [
-            rotation[..., 2, 1] - rotation[..., 1, 2],
-            rotation[..., 0, 2] - rotation[..., 2, 0],
-            rotation[..., 1, 0] - rotation[..., 0, 1],
-        ],
-        dim=-1,
-    ).norm(dim=-1)
+    skew = rotation - rotation.mT
+    sine = torch.stack([skew[..., 2, 1], skew[..., 0, 2], skew[..., 1, 0]], dim=-1).norm(dim=-1)
     cosine = rotation.diagonal(dim1=-2, dim2=-1).sum(-1) - 1
     return torch.atan2(sine, cosine)
 
@@ -131,13 +145,13 @@ class Rigid:
         return Rigid(self.rotation, self.translation * each)
 
     def to(self, target: torch.dtype | torch.device) -> Rigid:
-        return Rigid(self.rotation.to(target), self.translation.to(target))
+        return map_tensors(lambda tensor: tensor.to(target), self)
 
     def __matmul__(self, other: Rigid) -> Rigid:
         moved = (self.rotation @ other.translation[..., None])[..., 0] + self.translation
         return Rigid(self.rotation @ other.rotation, moved)
 
-    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Rigid:
+    def __getitem__(self, index: int | slice | tuple[int | slice | None, ...]) -> Rigid:
         return Rigid(self.rotation[index], self.translation[index])
 
 
@@ -162,6 +176,16 @@ class Cloud:
 
     def scaled(self, factor: float) -> Cloud:
         return replace(self, points=self.points * factor)
+
+    def mean(self, values: Float[Tensor, "b n c"]) -> Float[Tensor, "b 1 c"]:
+        """Mean of values at the points over the real points of each cloud."""
+        if self.mask is None:
+            return values.mean(1, keepdim=True)
+        weight = self.mask[..., None].to(values)
+        return (values * weight).sum(1, keepdim=True) / weight.sum(1, keepdim=True)
+
+    def centroid(self) -> Float[Tensor, "b 1 3"]:
+        return self.mean(self.points)
 
 
 # representations
@@ -192,24 +216,6 @@ class Rep(dict[Degree, int]):
     def two_sided(cls, max_degree: int, channels: int) -> Rep:
         side = range(max_degree + 1)
         return cls({(p, q): channels for p in side for q in side})
-
-
-def turn(field: Field, r1: Float[Tensor, "3 3"], r2: Float[Tensor, "3 3"]) -> Field:
-    """The action of (r₁, r₂) on the features (not on the points that carry them)."""
-    turned = {}
-    for (p, q), value in field.items():
-        matrix = value.unflatten(-2, (2 * p + 1, 2 * q + 1))
-        moved = torch.einsum("ax,...xyc,by->...abc", wigner(r1, p), matrix, wigner(r2, q))
-        turned[p, q] = moved.flatten(-3, -2)
-    return turned
-
-
-def swap(field: Field) -> Field:
-    """The action of the swap on the features (Sec. 5.1): degree (p, q) becomes (q, p), transposed."""
-    return {
-        (q, p): value.unflatten(-2, (2 * p + 1, 2 * q + 1)).transpose(-3, -2).flatten(-3, -2)
-        for (p, q), value in field.items()
-    }
 
 
 # harmonics

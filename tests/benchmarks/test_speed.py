@@ -11,10 +11,11 @@ from benchmarks import peers, speed
 from bitr import BITR, Rigid
 from bitr.evaluation import speed as timing
 from bitr.evaluation.speed import Patience, Times, example_clouds
-from bitr.groups import Rep, turn
+from bitr.groups import Rep
 from bitr.layers import Neighborhoods
 from tests.conftest import assert_same_field, random_field, random_points
 from tests.layers.cases import make_edges, make_layer, rep_of
+from tests.reference.actions import turn
 
 ONE = torch.eye(3).double()
 

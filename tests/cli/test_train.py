@@ -23,7 +23,7 @@ from bitr.errors import InputError
 from bitr.settings import from_file, to_toml
 from bitr.training import TrainConfig
 from bitr.training.config import DataConfig, config_file
-from bitr.training.folder import LOCK, Record, check, own_folder
+from bitr.training.folder import LOCK, Record, own_folder, read
 from bitr.training.step import Trainer
 from bitr.training.stream import sources
 from tests.training.cases import assert_same_tensors, changed, checkpoints, config, weights, write_folder
@@ -67,7 +67,7 @@ def assert_intact(run, count):
     found = checkpoints(run)
     assert len(found) == count
     for path in found:
-        check(path.read_bytes(), path)
+        read(path.read_bytes(), path)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 import torch
 
 from bitr import Rigid
-from bitr.groups import Rep, components, swap, turn
+from bitr.groups import Rep, components
 from tests.conftest import assert_same_field, random_field
+from tests.reference.actions import swap, turn
 
 REP = Rep({(0, 0): 2, (1, 0): 3, (0, 1): 3, (2, 1): 1, (1, 2): 1})
 

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from bitr import InputError, Rigid
-from bitr.groups import Rep, swap, turn
+from bitr.groups import Rep
 from bitr.layers import Chebyshev, Homogeneous, TransformerLayer, attention
 from tests.conftest import assert_same_field, random_field, random_points
 from tests.layers.cases import make_edges, make_layer, rep_of
+from tests.reference.actions import swap, turn
 from tests.reference.literal import literal_layer
 
 KINDS = ("default", "paper")

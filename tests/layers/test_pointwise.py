@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bitr import Rigid
-from bitr.groups import Rep, swap, turn
+from bitr.groups import Rep
 from bitr.layers import (
     Clouds,
     DegreeLinear,
@@ -14,6 +14,7 @@ from bitr.layers import (
     WholeCloudBlock,
 )
 from tests.conftest import assert_same_field, random_field, random_points
+from tests.reference.actions import swap, turn
 from tests.reference.literal import literal_elu
 
 REP = Rep.two_sided(2, 3)

@@ -83,6 +83,21 @@ def test_the_pose_is_the_best_scored_heads(model, pair):
     assert found.source_dense.contact.isfinite().all()
 
 
+def test_no_score_is_made_better_by_a_change_of_the_pose(model, pair):
+    """In double precision too, where a conversion is no copy."""
+    seen = []
+    hook = model.score.register_forward_pre_hook(lambda module, args: seen.append(args))
+    model.solve(*pair)
+    hook.remove()
+    scalars, pose, *rest = seen[0]
+    leaf = Rigid(*(part.detach().requires_grad_() for part in (pose.rotation, pose.translation)))
+    score, spread = model.score(scalars, leaf, *rest)
+    found = torch.autograd.grad(
+        (score + spread).sum(), [leaf.rotation, leaf.translation], allow_unused=True, retain_graph=True
+    )
+    assert found == (None, None)
+
+
 @torch.no_grad()
 def test_padding_changes_no_head(model, pair):
     x, y = pair

@@ -6,6 +6,7 @@ import re
 import struct
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -36,6 +37,10 @@ def trainer(seed, model=MODEL, steps=0):
     return made
 
 
+def restore(data, made):
+    return folder.restore(*folder.read(data, Path("data")), made.parts)
+
+
 @pytest.fixture(scope="module")
 def trained():
     return trainer(0, steps=2)
@@ -61,12 +66,12 @@ def test_everything_comes_back_bit_for_bit(trained, data):
     before = content(trained.parts)
     assert any(not torch.equal(content(other.parts)[name], value) for name, value in before.items())
     torch.manual_seed(9)
-    assert folder.unpack(data, other.parts) == PROGRESS
+    assert restore(data, other) == PROGRESS
     assert_same_tensors(content(other.parts), before)
     drawn = torch.rand(3)
     torch.manual_seed(5)
     assert torch.equal(drawn, torch.rand(3))
-    assert folder.config_of(data) == to_mapping(CONFIG)
+    assert folder.read(data, Path("data"))[0]["config"] == to_mapping(CONFIG)
 
 
 def test_moments_average_and_counts_are_among_what_is_kept(data, trained):
@@ -80,7 +85,7 @@ def test_moments_average_and_counts_are_among_what_is_kept(data, trained):
 def test_both_go_on_alike_after_a_restore(trained, data):
     first, second = trainer(1), trainer(2)
     for restored in (first, second):
-        folder.unpack(data, restored.parts)
+        restore(data, restored)
         restored.step(collate([pair(8)]), 7, stop=False)
     assert_same_tensors(content(second.parts), content(first.parts))
     assert not torch.equal(next(first.parts.model.parameters()), next(trained.parts.model.parameters()))
@@ -92,30 +97,29 @@ def test_what_is_restored_into_an_optimiser_lies_where_its_parameters_do(data):
     parts = trainer(1).parts
     parts.model.to("meta")
     parts = replace(parts, optimizers=(torch.optim.Adam(parts.model.parameters()),))
-    folder.unpack(data, parts)
+    folder.restore(*folder.read(data, Path("data")), parts)
     kept = [value for o in parts.optimizers for states in o.state.values() for value in states.values()]
     assert kept
     assert {value.device.type for value in kept} == {"meta"}
 
 
-def test_a_checkpoint_before_the_first_step_comes_back(tmp_path):
+def test_a_checkpoint_before_the_first_step_comes_back():
     fresh, other = trainer(0), trainer(1)
     data = folder.pack(fresh.parts, Progress(), to_mapping(CONFIG))
-    folder.check(data, tmp_path)
-    assert folder.unpack(data, other.parts) == Progress()
+    assert restore(data, other) == Progress()
     assert_same_tensors(dict(other.parts.model.state_dict()), dict(fresh.parts.model.state_dict()))
     assert not any(each.state for each in other.parts.optimizers)
 
 
 def assert_refused(damaged, where):
     with pytest.raises(InputError, match=r"damaged|not a checkpoint of a training run") as raised:
-        folder.check(damaged, where)
+        folder.read(damaged, where)
     assert str(raised.value).startswith(f"{where}: ")
 
 
 def assert_the_same(damaged, data):
     """The damage does no harm: a blank in the header may be another blank."""
-    found, expected = folder._read(damaged), folder._read(data)
+    found, expected = (folder.read(each, Path("data")) for each in (damaged, data))
     assert found[0] == expected[0]
     assert_same_tensors(found[1], expected[1])
     assert {k: v.dtype for k, v in found[1].items()} == {k: v.dtype for k, v in expected[1].items()}
@@ -129,7 +133,7 @@ def test_no_flipped_byte_goes_unnoticed(data, tmp_path, place, bits, header):
     damaged[int(place * reach)] ^= bits
     if chr(data[int(place * reach)]).isspace():
         with suppress(InputError):
-            folder.check(bytes(damaged), tmp_path)
+            folder.read(bytes(damaged), tmp_path)
             assert_the_same(bytes(damaged), data)
     else:
         assert_refused(bytes(damaged), tmp_path)
@@ -193,7 +197,7 @@ def test_shipped_weights_are_no_checkpoint_of_a_run(tmp_path):
 
     path = save(BITR(MODEL), tmp_path / "a.safetensors")
     with pytest.raises(InputError, match="not a checkpoint of a training run"):
-        folder.check(path.read_bytes(), path)
+        folder.read(path.read_bytes(), path)
 
 
 def damage(path):
@@ -268,4 +272,4 @@ def test_the_content_is_on_the_disk_before_the_name_is(data, tmp_path, monkeypat
 def test_a_checkpoint_of_another_model_does_not_get_in(data):
     """The loop compares the configs first; the weights themselves would not fit either."""
     with pytest.raises(RuntimeError, match=r"size mismatch|Missing key"):
-        folder.unpack(data, trainer(0, BITRConfig(num_keypoints=8, channels=4, num_layers=1)).parts)
+        restore(data, trainer(0, BITRConfig(num_keypoints=8, channels=4, num_layers=1)))

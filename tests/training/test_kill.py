@@ -13,7 +13,7 @@ import pytest
 
 from bitr.settings import to_toml
 from bitr.training import train
-from bitr.training.folder import check, read_log
+from bitr.training.folder import read, read_log
 from tests.training.cases import TIMES, assert_same_tensors, checkpoints, config, weights, write_folder
 
 ENV = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -26,7 +26,7 @@ def rows(run):
 
 def assert_same_end(run, expected):
     for path in checkpoints(run):
-        check(path.read_bytes(), path)
+        read(path.read_bytes(), path)
     last = checkpoints(run)[-2:]  # one more is there if it was killed before it removed the oldest
     assert [path.name for path in last] == [path.name for path in checkpoints(expected)]
     for ours, theirs in zip(last, checkpoints(expected), strict=True):

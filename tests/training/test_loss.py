@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bitr.groups import Cloud, Rigid
+from bitr.groups import Cloud, Rigid, map_tensors
 from bitr.model import BITR, Solution
 from bitr.model.distribution import Heads
 from bitr.model.projection import Unprojected
@@ -227,7 +227,7 @@ def heads_of(truth: Rigid, turns: list[Rigid]) -> Solution:
     translation = torch.stack([p.translation for p in poses], dim=1)
     anchor = torch.zeros(1, len(turns), 1, 3, dtype=torch.float64)
     votes = Unprojected(rotation[:, :, None], anchor, anchor + translation[:, :, None])
-    best = Unprojected(*(part[:, 0] for part in votes.parts))
+    best = map_tensors(lambda part: part[:, 0], votes)
     zeros = torch.zeros(1, len(turns), dtype=torch.float64)
     heads = Heads(
         Rigid(rotation, translation), zeros, zeros, votes, torch.arange(len(turns))[None], zeros + 0.3, zeros

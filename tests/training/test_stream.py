@@ -11,7 +11,7 @@ from bitr.data import dataset
 from bitr.data.poses import reseed
 from bitr.errors import InputError
 from bitr.training.config import DataConfig
-from bitr.training.stream import Numbers, Source, Stream, batches, sources
+from bitr.training.stream import Source, Stream, batches, numbers, sources
 from tests.training.cases import MODEL, config, write_folder
 
 DATA = DataConfig(points=32)
@@ -85,8 +85,7 @@ def test_seeds_and_epochs_share_no_sample():
 
 @pytest.mark.slow
 def test_a_worker_process_makes_the_same_batches(stream):
-    numbers = Numbers(3, 6, 2, 0, 1)
-    here, there = (list(batches(stream, numbers, workers)) for workers in (0, 1))
+    here, there = (list(batches(stream, numbers(3, 6, 2, 0, 1), workers)) for workers in (0, 1))
     assert len(here) == len(there) == 3
     for a, b in zip(here, there, strict=True):
         assert a.ids == b.ids
@@ -97,7 +96,7 @@ def test_a_worker_process_makes_the_same_batches(stream):
 
 def test_making_batches_leaves_the_random_state_of_the_run_alone(stream):
     before = torch.get_rng_state()
-    next(batches(stream, Numbers(0, 2, 2, 0, 1), 0))
+    next(batches(stream, numbers(0, 2, 2, 0, 1), 0))
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -105,14 +104,14 @@ def test_a_pair_that_cannot_be_used_is_one_line_that_names_its_file(folder):
     settings = config(folder, model=replace(MODEL, colors=True))
     stream = Stream.of(sources(settings.data)[0], settings)
     with pytest.raises(InputError, match=r"pair-\d/source\.npy: has no colours") as raised:
-        next(batches(stream, Numbers(0, 1, 1, 0, 1), 0))
+        next(batches(stream, numbers(0, 1, 1, 0, 1), 0))
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("batch", "world"), [(4, 1), (4, 2), (5, 2), (5, 3), (3, 3)])
 def test_the_processes_share_every_global_batch_among_them(batch, world):
-    shares = [list(Numbers(2, 5, batch, rank, world)) for rank in range(world)]
-    assert all(len(share) == len(Numbers(2, 5, batch, 0, world)) == 3 for share in shares)
+    shares = [list(numbers(2, 5, batch, rank, world)) for rank in range(world)]
+    assert all(len(share) == 3 for share in shares)
     for step in range(3):
         together = sorted(number for share in shares for number in share[step])
         assert together == list(range((2 + step) * batch, (3 + step) * batch))
@@ -120,9 +119,9 @@ def test_the_processes_share_every_global_batch_among_them(batch, world):
 
 
 def test_steps_follow_each_other_without_gap_also_after_a_stop():
-    whole = [number for step in Numbers(0, 6, 3, 0, 1) for number in step]
+    whole = [number for step in numbers(0, 6, 3, 0, 1) for number in step]
     assert whole == list(range(18))
-    parts = [*Numbers(0, 4, 3, 0, 1), *Numbers(4, 6, 3, 0, 1)]
+    parts = [*numbers(0, 4, 3, 0, 1), *numbers(4, 6, 3, 0, 1)]
     assert [number for step in parts for number in step] == whole
 
 

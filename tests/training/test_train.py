@@ -20,10 +20,10 @@ from bitr.model.checkpoint import load
 from bitr.settings import from_file, to_mapping
 from bitr.training import TrainConfig, TrainingError, train
 from bitr.training.distributed import Group
-from bitr.training.folder import FREE, Step, check_same_run, config_of, read_log
+from bitr.training.folder import FREE, Step, check_same_run, read, read_log
 from bitr.training.step import Objective, Trainer
-from bitr.training.stream import Numbers, Stream, batches, sources
-from bitr.training.train import HeldOut, Validation
+from bitr.training.stream import Stream, batches, numbers, sources
+from bitr.training.train import HeldOut
 from tests.training.cases import (
     MODEL,
     TIMES,
@@ -256,7 +256,7 @@ def test_a_gradient_that_is_not_finite_counts_as_well(tmp_path, settings, monkey
 
 def batch_of(settings):
     stream = Stream.of(sources(settings.data)[0], settings)
-    return next(batches(stream, Numbers(0, 1, settings.run.batch, 0, 1), 0))
+    return next(batches(stream, numbers(0, 1, settings.run.batch, 0, 1), 0))
 
 
 def test_too_many_in_a_row_stop_the_run_with_an_explanation_and_a_checkpoint(tmp_path, settings, monkeypatch):
@@ -293,9 +293,8 @@ def scripted(monkeypatch, losses, quick=True):
     if quick:
         done = Step(torch.ones(4, dtype=torch.float64), 1.0, taken=True, stop=False)
         monkeypatch.setattr(Trainer, "step", lambda self, batch, number, stop: done)
-    monkeypatch.setattr(
-        HeldOut, "errors", lambda self, objective: Validation(next(found), 1.0, 2.0, 3.0, 1.0)
-    )
+    rest = {"rotation_deg": 1.0, "median_deg": 2.0, "displacement": 3.0, "nearest_deg": 1.0}
+    monkeypatch.setattr(HeldOut, "errors", lambda self, objective: {"loss": next(found), **rest})
 
 
 def test_the_best_weights_are_those_of_the_best_validation(tmp_path, settings, monkeypatch):
@@ -376,7 +375,7 @@ def test_the_folder_of_a_run_tells_all_about_it(settings, finished):
     ]
     assert [path.name for path in checkpoints(out)] == [f"step-{step:09d}.safetensors" for step in (4, 6)]
     assert from_file(TrainConfig, out / "config.toml") == settings
-    assert config_of(checkpoints(out)[0].read_bytes()) == to_mapping(settings)
+    assert read(checkpoints(out)[0].read_bytes(), out)[0]["config"] == to_mapping(settings)
     assert json.loads((out / "result.json").read_text()) == result
     split = json.loads((out / "split.json").read_text())
     assert split["sha256"] == result["split_sha256"]

@@ -62,18 +62,20 @@ class TransformerLayer(nn.Module):
         self.skip = DegreeLinear(rep_in, rep_out, tied) if self_interaction else None
 
     def forward(self, field: Field, edges: Edges) -> Field:
-        out = self._weigh_values(self._sum_neighbors(field, edges, self._probe(field)))
+        # w_zᵀ Q_u: the query of each node meets the weights of the keys, (m q, z h)
+        w_k, w_v = self.keys(self.radial_k), self.values(self.radial_v)
+        columns = self.radial_k.num_functions * self.heads
+        probes = {
+            o: (q @ w_k[o].mT).to(q.dtype).reshape(len(q), -1, columns) for o, q in self.query(field).items()
+        }
+        # Σ_z w_z (Σ_v α_uv h_z T_uv): the sums over the neighbours meet the weights of the values
+        out = {
+            o: (sums.reshape(len(sums), components(o), -1) @ w_v[o]).to(sums.dtype)
+            for o, sums in self._sum_neighbors(field, edges, probes).items()
+        }
         if self.skip is not None:
             out |= {degree: out[degree] + value for degree, value in self.skip(field).items()}
         return out
-
-    def _probe(self, field: Field) -> dict[Degree, Float[Tensor, "N _ zh"]]:
-        """w_zᵀ Q_u, the query contracted with the weights of the keys: (m q, z h) at every node."""
-        weights, probes = self.keys(self.radial_k), {}
-        for o, q in self.query(field).items():
-            probe = (q @ weights[o].mT).to(q.dtype)
-            probes[o] = probe.reshape(len(probe), -1, self.radial_k.num_functions * self.heads)
-        return probes
 
     def _sum_neighbors(
         self, field: Field, edges: Edges, probes: dict[Degree, Float[Tensor, "N _ zh"]]
@@ -103,29 +105,15 @@ class TransformerLayer(nn.Module):
         with full_precision(edges.lengths.device):
             h_k, h_v = self.radial_k(edges), self.radial_v(edges)
             rows = dict(zip(self.rep_out, angular_rows(field, edges, list(self.rep_out)), strict=True))
-            products = sum_products(probes, rows).unflatten(1, (-1, self.heads))
-            logits = (products * h_k[:, :, None]).sum(1)
+            products: Tensor | None = None  # ⟨w_zᵀ Q_u, T_uv⟩, summed over the degrees
+            for o, probe in probes.items():
+                own = probe.mT
+                products = own @ rows[o] if products is None else torch.baddbmm(products, own, rows[o])
+            assert products is not None
+            logits = (products.unflatten(1, (-1, self.heads)) * h_k[:, :, None]).sum(1)
             alpha = attention_weights(logits, edges.envelope, edges.valid)
             share = (h_v[:, :, None] * alpha[:, None]).flatten(1, 2).mT
             return {o: t @ share for o, t in rows.items()}
-
-    def _weigh_values(self, sums: dict[Degree, Float[Tensor, "N _ zh"]]) -> Field:
-        """Σ_z w_z (Σ_v α_uv h_z T_uv): the weights of the values on the sums over the neighbours."""
-        weights = self.values(self.radial_v)
-        return {
-            o: (of_o.reshape(len(of_o), components(o), -1) @ weights[o]).to(of_o.dtype)
-            for o, of_o in sums.items()
-        }
-
-
-def sum_products(probes: dict[Degree, Tensor], rows: dict[Degree, Tensor]) -> Float[Tensor, "n zh k"]:
-    """⟨probe_u, T_uv⟩, summed over the degrees."""
-    products: Tensor | None = None
-    for o, probe in probes.items():
-        own = probe.mT @ rows[o] if products is None else torch.baddbmm(products, probe.mT, rows[o])
-        products = own
-    assert products is not None
-    return products
 
 
 def attention_weights(

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bitr.errors import InputError
+from bitr.errors import require
 from bitr.groups import angular_table, solid_harmonics
 from bitr.layers.neighbors import SHORTEST, Neighborhoods, root
 
@@ -44,16 +44,11 @@ class Edges:
 
     def of(self, nodes: slice) -> Edges:
         """The edges of some nodes u; their neighbours v may be any."""
-        return replace(
-            self,
-            index=self.index[nodes],
-            valid=None if self.valid is None else self.valid[nodes],
-            lengths=self.lengths[:, nodes],
-            directions=self.directions[:, :, nodes],
-            envelope=None if self.envelope is None else self.envelope[nodes],
-            basis=None if self.basis is None else self.basis[nodes],
-            angular=None if self.angular is None else self.angular[:, nodes],
-        )
+        first = {name: getattr(self, name) for name in ("index", "valid", "envelope", "basis")}
+        second = {name: getattr(self, name) for name in ("lengths", "angular")}
+        parts = {name: part[nodes] for name, part in first.items() if part is not None}
+        parts |= {name: part[:, nodes] for name, part in second.items() if part is not None}
+        return replace(self, directions=self.directions[:, :, nodes], **parts)
 
 
 def edges_of(
@@ -66,22 +61,19 @@ def edges_of(
     :math:`\|z\|/\sqrt{\|z\|^2 + \delta^2}`, and the envelope :math:`(1 - \|z\|^2/d^2)^2` falls to 0 at the
     distance d of the farthest neighbour, where points enter and leave. Without, all is as in the paper.
     """
-    sides = around.offset.unflatten(0, (-1, 3))
+    sides, envelope = around.offset.unflatten(0, (-1, 3)), None
     if unit is not None:
+        farthest = around.farthest_square()[:, None] + SHORTEST**2
+        envelope = (1 - around.offset.square().sum(0) / farthest).square()
+        if around.valid is not None:
+            envelope = envelope.masked_fill(~around.valid, 0)
         sides = sides / around.clouds.spread(unit)[:, None]
     squares = sides.square().sum(1)
     lengths = root(squares) if unit is None else (squares + SOFTNESS**2).sqrt()
     directions = sides / lengths[:, None]
-    return Edges(
-        around.index,
-        around.valid,
-        lengths,
-        directions,
-        None if unit is None else _envelope(around),
-        chebyshev(lengths, functions) if functions else None,
-        angular_matrices(directions, max_degree) if len(sides) == 2 or max_degree > 1 else None,
-        max_degree,
-    )
+    basis = chebyshev(lengths, functions) if functions else None
+    angular = angular_matrices(directions, max_degree) if len(sides) == 2 or max_degree > 1 else None
+    return Edges(around.index, around.valid, lengths, directions, envelope, basis, angular, max_degree)
 
 
 def angular_matrices(
@@ -106,12 +98,6 @@ def chebyshev(lengths: Float[Tensor, "sides N k"], functions: int) -> Float[Tens
     return (basis[0, :, :, None] * basis[1, :, None]).flatten(1, 2)
 
 
-def _envelope(around: Neighborhoods) -> Float[Tensor, "N k"]:
-    farthest = around.farthest_square()[:, None] + SHORTEST**2
-    envelope = (1 - around.offset.square().sum(0) / farthest).square()
-    return envelope if around.valid is None else envelope.masked_fill(~around.valid, 0)
-
-
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
     """Keep geometry, attention and key points in the precision of the points, also under autocast."""
     if torch.is_autocast_enabled(device.type):
@@ -125,14 +111,12 @@ def full_precision(device: torch.device) -> AbstractContextManager[object]:
 class Radial(nn.Module):
     """The interface of radial functions."""
 
-    num_weights: int
-    num_functions: int
-    """Functions that ``forward`` gives; fewer than the weights where those share one (``at_one``)."""
     swap_order: Int[Tensor, " z"]
 
     def __init__(self, swap_order: Int[Tensor, " z"]) -> None:
         super().__init__()
-        self.num_weights = self.num_functions = len(swap_order)
+        self.num_weights = len(swap_order)
+        self.num_functions = self.num_weights  # of ``forward``; one where all weights share it (``at_one``)
         self.register_buffer("swap_order", swap_order, persistent=False)
 
     def at_one(self) -> Float[Tensor, " z"] | None:
@@ -153,10 +137,9 @@ class Chebyshev(Radial):
 
     def forward(self, edges: Edges) -> Float[Tensor, "N z k"]:
         found = 0 if edges.basis is None else edges.basis.shape[1]
-        if edges.basis is None or found != self.num_weights:
-            raise InputError(
-                f"the edges carry {found} radial functions, the layer expects {self.num_weights}"
-            )
+        wanted = f"the edges carry {found} radial functions, the layer expects {self.num_weights}"
+        require(found == self.num_weights, wanted)
+        assert edges.basis is not None
         return edges.basis
 
 
@@ -176,11 +159,8 @@ class Homogeneous(Radial):
             self.num_functions = 1
         norm = partial(nn.LayerNorm, width, eps=1e-12)  # a larger ε would break degree 0 for short lengths
         first, second = nn.Linear(sides, width, bias=False), nn.Linear(width, width, bias=False)
-        if degree == 0:
-            trunk = [first, nn.ReLU(), norm(), second, nn.ReLU(), norm()]
-        else:
-            trunk = [first, nn.ReLU(), second, nn.ReLU()]
-        self.trunk = nn.Sequential(*trunk)
+        norms = [norm()] if degree == 0 else []
+        self.trunk = nn.Sequential(first, nn.ReLU(), *norms, second, nn.ReLU(), *(norm() for _ in norms))
 
     def forward(self, edges: Edges) -> Float[Tensor, "N z k"]:
         if self.sides == 1:

@@ -8,6 +8,9 @@ channels, does not depend on the edge.
 
 from __future__ import annotations
 
+from itertools import product
+from math import prod
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -29,9 +32,7 @@ def num_j(o: int, i: int) -> int:
 
 def angular_rows(field: Field, edges: Edges, degrees: list[Degree]) -> Rows:
     """T^o of each output degree; ``field`` is at all points, ``edges`` may be those of some."""
-    if edges.angular is None:
-        return rows_of_vectors(field, edges, degrees)
-    return rows_of_any_degree(field, edges, degrees)
+    return (rows_of_vectors if edges.angular is None else rows_of_any_degree)(field, edges, degrees)
 
 
 def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> Rows:
@@ -59,33 +60,30 @@ def rows_of_any_degree(field: Field, edges: Edges, degrees: list[Degree]) -> Row
 def _as_square(field: Field, side: int, sides: int) -> Float[Tensor, "N _ _ c"]:
     """All features of a point as one matrix, x components by y components; zero where a degree is missing."""
     some, c = field[0, 0], max(value.shape[2] for value in field.values())
-    lines = []
-    for p in range(side):
-        line = []
-        for q in range(side if sides == 2 else 1):
-            value = field[p, q] if (p, q) in field else some.new_zeros(len(some), components((p, q)), c)
-            if value.shape[2] < c:
-                value = nn.functional.pad(value, (0, c - value.shape[2]))
-            line.append(value.unflatten(1, (2 * p + 1, 2 * q + 1)))
-        lines.append(torch.cat(line, dim=2))
-    return torch.cat(lines, dim=1)
+
+    def block(p: int, q: int) -> Float[Tensor, "N _ _ c"]:
+        value = field.get((p, q), some.new_zeros(len(some), components((p, q)), 0))
+        value = nn.functional.pad(value, (0, c - value.shape[2])) if value.shape[2] < c else value
+        return value.unflatten(1, (2 * p + 1, 2 * q + 1))
+
+    columns = range(side if sides == 2 else 1)
+    return torch.cat([torch.cat([block(p, q) for q in columns], dim=2) for p in range(side)], dim=1)
 
 
 def _kept_rows(field: Field, o: Degree, side: int, sides: int, c: int) -> slice | Int[Tensor, " q"]:
     """Those (i₂, J₂, i₁, J₁, channel) that exist, where degrees have different numbers of channels."""
-    others = range(side if sides == 2 else 1)
-    channels = {(p, q): field[p, q].shape[2] if (p, q) in field else 0 for q in others for p in range(side)}
+    columns = range(side if sides == 2 else 1)
+    channels = {(p, q): field[p, q].shape[2] if (p, q) in field else 0 for q in columns for p in range(side)}
     if all(number == c for number in channels.values()):
         return slice(None)
     exists = [
-        channel < channels[p, q]
-        for q in others
+        [channel < channels[p, q] for channel in range(c)]
+        for q in columns
         for _ in range(num_j(o[1], q))
         for p in range(side)
         for _ in range(num_j(o[0], p))
-        for channel in range(c)
     ]
-    return torch.tensor(exists, device=field[0, 0].device).nonzero()[:, 0]
+    return torch.tensor(exists, device=field[0, 0].device).flatten().nonzero()[:, 0]
 
 
 # Give û × v, v and û(û·v) − v|û|²/3 the size of A_J v, whose matrix has Frobenius norm 1, for J = 1, 0 and 2.
@@ -129,7 +127,11 @@ class KernelWeights(nn.Module):
     ) -> None:
         super().__init__()
         self.scale = scale
-        names = _name_weights(rep_in, rep_out, radial.num_weights)
+        names, count = {}, 0  # a number for every weight (z, J₁, J₂, c_i, c_o), before any are tied
+        for o, i in product(rep_out, rep_in):
+            shape = (radial.num_weights, num_j(o[0], i[0]), num_j(o[1], i[1]), rep_in[i], rep_out[o])
+            names[o, i] = count + torch.arange(prod(shape)).reshape(shape)
+            count += prod(shape)
         if tied:
             for (o, i), own in list(names.items()):
                 mirrored = names[mirror(o), mirror(i)].transpose(1, 2)[radial.swap_order]
@@ -162,20 +164,6 @@ class KernelWeights(nn.Module):
     def of_degrees(self, o: Degree, i: Degree) -> Float[Tensor, "z j1 j2 i o"]:
         """The weights between two degrees, as the paper's equations name them."""
         return self.free[self.places[o, i]]
-
-
-def _name_weights(
-    rep_in: Rep, rep_out: Rep, num_weights: int
-) -> dict[tuple[Degree, Degree], Int[Tensor, "z j1 j2 i o"]]:
-    """A number for every weight, before any are tied."""
-    names, start = {}, 0
-    for o in rep_out:
-        for i in rep_in:
-            shape = (num_weights, num_j(o[0], i[0]), num_j(o[1], i[1]), rep_in[i], rep_out[o])
-            count = torch.Size(shape).numel()
-            names[o, i] = torch.arange(start, start + count).reshape(shape)
-            start += count
-    return names
 
 
 def _in_order(of_i: dict[Degree, Int[Tensor, "z _ _ _ o"]]) -> Int[Tensor, "z q o"]:

@@ -16,7 +16,7 @@ from small_gicp import KdTree
 from torch import Tensor
 from torch.nn.functional import pad
 
-from bitr.errors import InputError
+from bitr.errors import require
 
 TREE_FROM = 64
 """Number of points from which a CPU uses a k-d tree: faster than the distance matrix
@@ -43,8 +43,7 @@ def nearest_neighbors(
     k = min(k, points.shape[1] - 1)
     on_cpu = points.device.type == "cpu" and not torch.compiler.is_compiling()
     if known is not None:
-        if known.shape[2] < k:
-            raise InputError(f"got {known.shape[2]} neighbors a point, expected at least {k}")
+        require(known.shape[2] >= k, f"got {known.shape[2]} neighbors a point, expected at least {k}")
         index = known[..., :k]
     elif on_cpu and points.shape[1] >= TREE_FROM and points.shape[2] == 3:
         masks = [None] * len(points) if mask is None else list(mask)
@@ -96,17 +95,6 @@ class Clouds:
     shapes: tuple[tuple[int, int], ...]
     mask: Bool[Tensor, " N"] | None = None
 
-    @classmethod
-    def of(cls, points: list[Float[Tensor, "_ _ d"]], masks: list[Bool[Tensor, "_ _"] | None]) -> Clouds:
-        shapes = tuple((batch.shape[0], batch.shape[1]) for batch in points)
-        if all(mask is None for mask in masks):
-            return cls(shapes)
-        full = [
-            batch.new_ones(batch.shape[:2], dtype=torch.bool) if mask is None else mask
-            for batch, mask in zip(points, masks, strict=True)
-        ]
-        return cls(shapes, torch.cat([mask.flatten() for mask in full]))
-
     def split(self, values: Float[Tensor, "N ..."]) -> list[Tensor]:
         """Back to one (b, n, …) tensor per batch."""
         parts = values.split([b * n for b, n in self.shapes])
@@ -117,10 +105,11 @@ class Clouds:
         if self.mask is None:
             return torch.cat([part.mean(1) for part in self.split(values)])
         wide = (-1, *([1] * (values.dim() - 1)))
-        weight = self.mask.to(values)
-        sums = [part.sum(1) for part in self.split(values * weight.reshape(wide))]
-        counts = torch.cat([part.sum(1) for part in self.split(weight)])
-        return torch.cat(sums) / counts.reshape(wide)
+        weight = self.mask.to(values).reshape(wide)
+        sums, counts = (
+            torch.cat([part.sum(1) for part in self.split(each)]) for each in (values * weight, weight)
+        )
+        return sums / counts
 
     def spread(self, of_clouds: Float[Tensor, "C ..."]) -> Float[Tensor, "N ..."]:
         """A value per cloud, at each of its points."""
@@ -156,17 +145,20 @@ class Neighborhoods:
         known: Sequence[Int[Tensor, "_ _ _"] | None] | None = None,
     ) -> Neighborhoods:
         """Neighbourhoods of several batches of clouds, in one row; some indices may be ``known``."""
-        clouds = Clouds.of(batches, masks)
+        shapes = tuple((batch.shape[0], batch.shape[1]) for batch in batches)
+        ones = [batch.new_ones(shape, dtype=torch.bool) for batch, shape in zip(batches, shapes, strict=True)]
+        full = [one if mask is None else mask for one, mask in zip(ones, masks, strict=True)]
+        is_full = all(mask is None for mask in masks)
+        clouds = Clouds(shapes, None if is_full else torch.cat([mask.flatten() for mask in full]))
         searches = zip(batches, masks, known or [None] * len(batches), strict=True)
         found = [nearest_neighbors(points, k, mask, index) for points, mask, index in searches]
         most = max(index.shape[2] for index, _ in found)
         all_real = all(valid is None and index.shape[2] == most for index, valid in found)
         indices, valids, start = [], [], 0
         for (b, n), (index, valid) in zip(clouds.shapes, found, strict=True):
-            first = torch.arange(start, start + b * n, n, device=index.device)
-            fewer = (0, most - index.shape[2])
-            indices.append(pad(index + first[:, None, None], fewer, value=start).flatten(0, 1))
+            first, fewer = start + n * torch.arange(b, device=index.device), (0, most - index.shape[2])
             real = torch.ones_like(index, dtype=torch.bool) if valid is None else valid
+            indices.append(pad(index + first[:, None, None], fewer, value=start).flatten(0, 1))
             valids.append(pad(real, fewer).flatten(0, 1))
             start += b * n
         index = torch.cat(indices)

@@ -9,17 +9,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.errors import InputError
-from bitr.groups import Cloud, Rigid, nearest_rotation_and_gap, prepare_tables
+from bitr.errors import require
+from bitr.groups import Cloud, Rigid, map_tensors, nearest_rotation_and_gap, prepare_tables
 from bitr.layers import full_precision
 from bitr.model.config import BITRConfig
 from bitr.model.dense import Dense, DenseHead, ScoreNetwork, choose_contacts
 from bitr.model.distribution import SPREAD, Heads, log_density, sample_heads
 from bitr.model.inputs import Frame, as_cloud, center_pair, check_pair
-from bitr.model.keypoints import EXTRACTORS, KeyPoints, merge, merged_rep
+from bitr.model.keypoints import KeyPointNetwork, merge, merged_rep
 from bitr.model.mating import Mating, MatingHead
 from bitr.model.projection import NearestRotation, Unprojected, project
 from bitr.model.transformer import MergedTransformer
+
+Points = Cloud | Tensor
 
 
 @dataclass(frozen=True)
@@ -61,45 +63,60 @@ class BITR(nn.Module):
     def __init__(self, config: BITRConfig | None = None) -> None:
         super().__init__()
         self.config = config if config is not None else BITRConfig()
-        if not isinstance(self.config, BITRConfig):
-            raise InputError(f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()")
+        found = f"got {type(config).__name__}, expected a BITRConfig, as BITRConfig.paper()"
+        require(isinstance(self.config, BITRConfig), found)
         _keep_freed_memory()
         prepare_tables(self.config.max_degree)
-        self.extract = EXTRACTORS[self.config.extractor](self.config)
+        self.extract = KeyPointNetwork(self.config)
         self.transform = MergedTransformer(self.config, merged_rep(self.extract.rep_out))
         self.dense = DenseHead(self.extract.rep_out) if self.config.dense else None
         self.mating = MatingHead(self.extract.rep_out) if self.config.mating else None
         self.score = ScoreNetwork(self.config, self.extract.rep_out) if self.config.num_modes > 1 else None
 
-    def forward(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
+    def forward(self, source: Points, reference: Points) -> Rigid:
         """The pose, in the precision of the inputs; differentiable in points and weights."""
         return self.solve(source, reference).pose
 
     def solve(
         self,
-        source: Cloud | Tensor,
-        reference: Cloud | Tensor,
+        source: Points,
+        reference: Points,
         *,
         nearest: NearestRotation = nearest_rotation_and_gap,
     ) -> Solution:
         """The pose, the other poses held possible, key points, and how well the rotation is determined."""
         x, y, frame = self._enter(as_cloud(source, "source"), as_cloud(reference, "reference"))
-        x_key, y_key = self.extract(x, y)  # Φ_E, eqs. (10), (11)
+        x_key, y_key = keys = self.extract(x, y)  # Φ_E, eqs. (10), (11)
         dense = None if self.dense is None else (self.dense(x_key.at_points), self.dense(y_key.at_points))
         with full_precision(x.points.device):  # so few points that rounding would save nothing
             z, field = merge(x_key, y_key)  # z = x̃ ⊕ ỹ, Sec. 4.3
             field = self.transform(z, field)  # Φ_S, eq. (5)
-            projected = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
-            heads = self._rank(projected, field[0, 0], (x, y), (x_key, y_key), dense)
-        solution = self._leave(frame, heads, (x_key, y_key), dense)
-        if self.mating is None:
-            return solution
-        x_mating, y_mating = self.mating(x_key.at_points), self.mating(y_key.at_points)
-        return replace(solution, source_mating=x_mating, reference_mating=y_mating)
+            pose, gap, votes = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
+            score, spread = torch.zeros_like(gap), torch.full_like(gap, SPREAD)
+            if self.score is not None and dense is not None:
+                x_near = choose_contacts(x, dense[0], x_key.at_points)
+                y_near = choose_contacts(y, dense[1], y_key.at_points)
+                scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
+                score, spread = self.score(
+                    scalars, pose, gap, votes, (x_key.points, y_key.points), (x_near, y_near)
+                )
+            heads = Heads.of(pose, score, gap, votes, spread)
+        heads = replace(heads, pose=frame.pose(pose), votes=frame.leave_votes(votes)).best_first()
+        of_x, of_y = (None, None) if dense is None else map(frame.leave_dense, dense)
+        mating = (None, None) if self.mating is None else (self.mating(key.at_points) for key in keys)
+        return Solution(
+            heads.pose[:, 0],
+            frame.leave(x_key.points, frame.source_center),
+            frame.leave(y_key.points, frame.reference_center),
+            heads.singular_gap[:, 0],
+            map_tensors(lambda votes: votes[:, 0], heads.votes),
+            heads,
+            of_x,
+            of_y,
+            *mating,
+        )
 
-    def log_likelihood(
-        self, pose: Rigid, source: Cloud | Tensor, reference: Cloud | Tensor
-    ) -> Float[Tensor, " b"]:
+    def log_likelihood(self, pose: Rigid, source: Points, reference: Points) -> Float[Tensor, " b"]:
         """log p(pose | X, Y) of the mixture of heads, one pose for each pair; it keeps all laws.
 
         With respect to uniform rotations, and to volume in units of the pair's size cubed.
@@ -110,25 +127,19 @@ class BITR(nn.Module):
 
     @torch.no_grad()
     def sample(
-        self,
-        source: Cloud | Tensor,
-        reference: Cloud | Tensor,
-        n: int,
-        generator: torch.Generator | None = None,
+        self, source: Points, reference: Points, n: int, generator: torch.Generator | None = None
     ) -> Rigid:
         """``n`` poses of each pair, (b, n), drawn from the same mixture."""
         heads, unit = self._heads_and_unit(source, reference)
         return sample_heads(heads, unit, n, generator or torch.Generator().manual_seed(0))
 
-    def _heads_and_unit(
-        self, source: Cloud | Tensor, reference: Cloud | Tensor
-    ) -> tuple[Heads, Float[Tensor, " b"]]:
+    def _heads_and_unit(self, source: Points, reference: Points) -> tuple[Heads, Float[Tensor, " b"]]:
         heads = self.solve(source, reference).heads
         assert heads is not None
         frame = center_pair(as_cloud(source, "source"), as_cloud(reference, "reference"), with_unit=True)[2]
         return heads, frame.unit.to(heads.pose.rotation.dtype)
 
-    def complete_match(self, source: Cloud | Tensor, reference: Cloud | Tensor) -> Rigid:
+    def complete_match(self, source: Points, reference: Points) -> Rigid:
         """U-BITR, Φ(X, Y) Φ(X, X): recovers g from Y = gX with any weights (Prop. C.11).
 
         Both factors are of the head whose scores are highest in sum.
@@ -149,41 +160,6 @@ class BITR(nn.Module):
         x, y, frame = center_pair(source, reference, with_unit=self.config.scale)
         x, y = (replace(side, points=side.points.to(weight.dtype)) for side in (x, y))
         return x, y, frame
-
-    def _rank(
-        self,
-        projected: tuple[Rigid, Float[Tensor, "b k"], Unprojected],
-        scalars: Float[Tensor, "_ 1 c"],
-        clouds: tuple[Cloud, Cloud],
-        keys: tuple[KeyPoints, KeyPoints],
-        dense: tuple[Dense, Dense] | None,
-    ) -> Heads:
-        """The projected poses with their scores, from the scalars of Φ_S and from dense outputs."""
-        pose, gap, votes = projected
-        score, spread = gap.new_zeros(gap.shape), torch.full_like(gap, SPREAD)
-        if self.score is not None and dense is not None:
-            x, y = (choose_contacts(c, d, k.at_points) for c, d, k in zip(clouds, dense, keys, strict=True))
-            of_pairs = scalars[:, 0].unflatten(0, (len(gap), -1))
-            points = keys[0].points, keys[1].points
-            score, spread = self.score(of_pairs, pose, gap, votes, points, (x, y))
-        return Heads.of(pose, score, gap, votes, spread)
-
-    def _leave(
-        self, frame: Frame, heads: Heads, keys: tuple[KeyPoints, KeyPoints], dense: tuple[Dense, Dense] | None
-    ) -> Solution:
-        """The answer in the coordinates and the precision of the clouds, the likeliest head first."""
-        heads = replace(heads, pose=frame.pose(heads.pose), votes=frame.leave_votes(heads.votes)).best_first()
-        of_source, of_reference = dense or (None, None)
-        return Solution(
-            heads.pose[:, 0],
-            frame.leave(keys[0].points, frame.source_center),
-            frame.leave(keys[1].points, frame.reference_center),
-            heads.singular_gap[:, 0],
-            Unprojected(*(part[:, 0] for part in heads.votes.parts)),
-            heads,
-            None if of_source is None else of_source.scaled(frame.unit, frame.dtype),
-            None if of_reference is None else of_reference.scaled(frame.unit, frame.dtype),
-        )
 
 
 @cache

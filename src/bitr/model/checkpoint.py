@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
 from torch import Tensor
 
@@ -22,6 +23,7 @@ from bitr.model.bitr import BITR
 from bitr.model.config import BITRConfig
 
 FORMAT, WHAT = "bitr-1", "bitr checkpoint"
+RUN_FORMAT = "bitr-training-1"  # of the checkpoints of a run
 FILE_NAME = "model.safetensors"
 CHECKSUM = "sha256"  # key of the metadata: a hash of all else in the file
 
@@ -86,21 +88,35 @@ def card_of(name: str | os.PathLike[str]) -> dict[str, Any]:
 
 def write_weights(target: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write a safetensors file with a checksum of the tensors and of the metadata."""
-    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    data = pack(tensors, {**metadata, CHECKSUM: checksum(tensors, _told(metadata))})
+    data = pack(tensors, metadata)
     with whole_file(target, force=True) as temporary:
         temporary.write_bytes(data)
 
 
-def _told(metadata: Mapping[str, str]) -> str:
-    return json.dumps({key: value for key, value in metadata.items() if key != CHECKSUM}, sort_keys=True)
+def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of a safetensors file, all finite and of one kind; messages call it ``what``."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: not a readable safetensors file ({error.strerror})") from error
+    metadata, tensors = unpack(data, path, form, what)
+    kinds = {value.dtype for value in tensors.values()}
+    names = ", ".join(sorted(str(kind) for kind in kinds))
+    fits = len(kinds) == 1 and kinds <= {torch.float32, torch.float64}
+    require(fits, f"{path}: the weights are of type {names}, expected all float32 or all float64")
+    for key, value in tensors.items():
+        is_sound = value.isfinite().all()
+        require(is_sound, f"{path}: the weights {key} are NaN or infinite; the file is damaged")
+    return metadata, tensors
 
 
-def pack(tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> bytes:
-    """The bytes of a safetensors file: the same for the same content.
+def pack(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """The bytes of a safetensors file with a checksum: the same for the same content.
 
     safetensors writes metadata in an order that differs from process to process; here it is sorted.
     """
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    metadata = {**metadata, CHECKSUM: _checksum(tensors, metadata)}
     data = serialize(tensors)
     size = 8 + struct.unpack("<Q", data[:8])[0]
     told = {"__metadata__": dict(sorted(metadata.items())), **json.loads(data[8:size])}
@@ -109,38 +125,32 @@ def pack(tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> bytes:
     return struct.pack("<Q", len(head)) + head + data[size:]
 
 
-def checksum(tensors: Mapping[str, Tensor], text: str) -> str:
-    """A hash of a text and of the names, kinds, shapes and bytes of tensors."""
+def unpack(data: bytes, name: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of bytes of that format whose content fits their checksum; else an error."""
+    try:
+        tensors = deserialize(data)  # first, as it looks at the header with more suspicion than json does
+        metadata = json.loads(data[8 : 8 + struct.unpack("<Q", data[:8])[0]]).get("__metadata__") or {}
+    except (SafetensorError, ValueError, KeyError) as error:
+        problem = f"damaged, or not a readable safetensors file ({str(error)[:80]})"
+        raise InputError(f"{name}: {problem}") from error
+    found = metadata.get("format")
+    require(found == form, f"{name}: not a {what} (format {found!r}, expected {form!r})")
+    is_old = form != RUN_FORMAT and CHECKSUM not in metadata  # files of before have none
+    fits = is_old or metadata.get(CHECKSUM) == _checksum(tensors, metadata)
+    require(fits, f"{name}: damaged, its content does not fit its checksum")
+    return metadata, tensors
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """A hash of the metadata and of the names, kinds, shapes and bytes of tensors."""
+    text = json.dumps({key: value for key, value in metadata.items() if key != CHECKSUM}, sort_keys=True)
+    if metadata.get("format") == RUN_FORMAT:
+        text = metadata.get("content", "")
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-def read_weights(path: Path, form: str, what: str) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a safetensors file, all finite and of one kind; messages call it ``what``.
-
-    A file whose content does not fit its checksum is refused; files of before have none.
-    """
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: not a readable safetensors file ({error})") from error
-    found = metadata.get("format")
-    require(found == form, f"{path}: not a {what} (format {found!r}, expected {form!r})")
-    kinds = {value.dtype for value in tensors.values()}
-    names = ", ".join(sorted(str(kind) for kind in kinds))
-    fits = len(kinds) == 1 and kinds <= {torch.float32, torch.float64}
-    require(fits, f"{path}: the weights are of type {names}, expected all float32 or all float64")
-    fits = CHECKSUM not in metadata or metadata[CHECKSUM] == checksum(tensors, _told(metadata))
-    require(fits, f"{path}: damaged, its content does not fit its checksum")
-    for key, value in tensors.items():
-        is_sound = value.isfinite().all()
-        require(is_sound, f"{path}: the weights {key} are NaN or infinite; the file is damaged")
-    return metadata, tensors
 
 
 def check_fit(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:

@@ -115,16 +115,16 @@ class BITRConfig:
         fits = isinstance(both, tuple) and [type(f) for f in both] == [int, int]
         expected = "expected a tuple of two numbers from 1 to 512"
         require(fits and 1 <= min(both) <= max(both) <= 512, f"radial_functions = {both!r}: {expected}")
-        words = {field.name: (True, False) for field in fields(self) if field.type == "bool"}
-        words |= {"radial": ("chebyshev", "homogeneous"), "extractor": ("wide", "paper")}  # type: ignore[dict-item]
-        for name, (one, other) in words.items():
-            value = getattr(self, name)
+        choices = {"radial": ("chebyshev", "homogeneous"), "extractor": ("wide", "paper")}
+        for field in fields(self):
+            one, other = choices.get(field.name, (True, False))
+            value = getattr(self, field.name)
             fits = type(value) is type(one) and value in (one, other)
-            require(fits, f"{name} = {value!r}: expected {one!r} or {other!r}")
+            is_free = field.type != "bool" and field.name not in choices
+            require(is_free or fits, f"{field.name} = {value!r}: expected {one!r} or {other!r}")
         scored = f"num_modes = {self.num_modes}: scores are made of dense outputs, set dense = True"
         require(self.num_modes == 1 or self.dense, scored)
         require(self.normals or not self.mating, "mating = True: breaks face each other, set normals = True")
         for name in ("channels", "cloud_channels", "num_keypoints"):
-            found = f"{name} = {getattr(self, name)}"
-            fits = getattr(self, name) % self.num_heads == 0
-            require(fits, f"{found} is not a multiple of num_heads = {self.num_heads}")
+            found = f"{name} = {getattr(self, name)} is not a multiple of num_heads = {self.num_heads}"
+            require(getattr(self, name) % self.num_heads == 0, found)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bitr.groups import Cloud, Field, Rep, Rigid
+from bitr.groups import Cloud, Field, Rep, Rigid, map_tensors, take_rows
 from bitr.model.config import BITRConfig
 from bitr.model.distribution import SPREAD, bounded_spread
 from bitr.model.projection import Unprojected
@@ -33,11 +33,6 @@ class Dense:
     """From the point to the nearest point of the other piece, once assembled."""
     to_center: Float[Tensor, "b n 3"]
     """From the point to the centroid of the assembled whole."""
-
-    def scaled(self, unit: Float[Tensor, " b"], dtype: torch.dtype) -> Dense:
-        """With vectors in the unit of the cloud."""
-        to_other, to_center = (v.to(dtype) * unit.to(dtype)[:, None, None] for v in self.vectors)
-        return Dense(self.contact.to(dtype), to_other, to_center)
 
     @property
     def vectors(self) -> tuple[Tensor, Tensor]:
@@ -79,20 +74,11 @@ def choose_contacts(cloud: Cloud, dense: Dense, field: Field) -> Contacts:
     """The likeliest contact points; as no motion changes their logits, the choice moves with the cloud."""
     logits = dense.contact if cloud.mask is None else dense.contact.masked_fill(~cloud.mask, -torch.inf)
     top, rows = logits.topk(min(NUM_CONTACTS, logits.shape[1]), dim=1)
-    index = rows[..., None].expand(-1, -1, 3)
-    points = cloud.points.gather(1, index)
-    centers = cloud.points + dense.to_center
-    if cloud.mask is None:
-        center = centers.mean(1, keepdim=True)
-    else:
-        real = cloud.mask[..., None].to(centers)
-        center = (centers * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
-    scalars, vectors = (
-        values.gather(1, rows[..., None, None].expand(-1, -1, *values.shape[2:]))
-        for values in (field[0, 0], field[1, 0])
+    points, to_other, scalars, vectors = (
+        take_rows(values, rows) for values in (cloud.points, dense.to_other, field[0, 0], field[1, 0])
     )
-    expected = points + dense.to_other.gather(1, index)
-    return Contacts(points, expected, top.sigmoid(), center, scalars[:, :, 0], vectors)
+    center = cloud.mean(cloud.points + dense.to_center)
+    return Contacts(points, points + to_other, top.sigmoid(), center, scalars[:, :, 0], vectors)
 
 
 class ScoreNetwork(nn.Module):
@@ -128,11 +114,16 @@ class ScoreNetwork(nn.Module):
         sides: tuple[Contacts, Contacts],
     ) -> tuple[Float[Tensor, "b k"], Float[Tensor, "b k"]]:
         """Scores and spreads."""
-        numbers = evidence(pose, gap, votes, keys, sides).detach().to(scalars.dtype)
-        hidden = self.of_pair(scalars.flatten(1))[:, None] + self.of_head(numbers) + self.own
         x, y = sides
-        g = Rigid(pose.rotation.detach().to(numbers.dtype), pose.translation.detach().to(numbers.dtype))
-        hidden = hidden + self.meeting(g, x, y) + self.meeting(g.inverse(), y, x)
+        pose = map_tensors(Tensor.detach, pose)
+        with torch.no_grad():
+            g = pose.to(keys[0].dtype)
+            apart = _distances(g, x, y), _distances(g.inverse(), y, x)
+            meeting = _meeting(g, x, y, apart[0]) + _meeting(g.inverse(), y, x, apart[1])
+            numbers = torch.cat([evidence(pose, gap, votes, keys, sides), meeting], dim=-1).to(scalars.dtype)
+            g = pose.to(numbers.dtype)
+        hidden = self.of_pair(scalars.flatten(1))[:, None] + self.of_head(numbers) + self.own
+        hidden = hidden + self.meeting(g, x, y, apart[0]) + self.meeting(g.inverse(), y, x, apart[1])
         score, *more = self.network(hidden).to(scalars.dtype).unbind(-1)
         score = score + self.trust * gap.to(score)
         return score, bounded_spread(more[0]) if more else torch.full_like(score, SPREAD)
@@ -151,10 +142,11 @@ class Meeting(nn.Module):
         self.aligned = nn.Linear(vectors, PAIRED, bias=False)
         self.out = nn.Linear(PAIRED, HIDDEN)
 
-    def forward(self, g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k h"]:
-        """``g`` takes x to y, for each head."""
+    def forward(
+        self, g: Rigid, x: Contacts, y: Contacts, apart: Float[Tensor, "b k p q"]
+    ) -> Float[Tensor, "b k h"]:
+        """``g`` takes x to y, for each head, and leaves their points ``apart``."""
         with torch.no_grad():
-            apart = _distances(g, x.points, y)
             near = (-(apart / REACH).square()).softmax(-1)
             distance = (near * apart).sum(-1, keepdim=True)
         vectors = (near @ y.vectors.flatten(2)[:, None]).unflatten(-1, y.vectors.shape[2:])
@@ -166,7 +158,6 @@ class Meeting(nn.Module):
         return self.out((weight * pairs).sum(2)) / 2
 
 
-@torch.no_grad()
 def evidence(
     pose: Rigid,
     gap: Float[Tensor, "b k"],
@@ -175,49 +166,34 @@ def evidence(
     sides: tuple[Contacts, Contacts],
 ) -> Float[Tensor, "b k f"]:
     """Invariant numbers of each head that tell a right pose from a wrong one."""
-    rotation, translation = pose.rotation.to(keys[0].dtype), pose.translation.to(keys[0].dtype)
-    g = Rigid(rotation, translation)
-    x_key, y_key = (side[:, None] for side in keys)
-    apart = (g.act(x_key) - y_key).square().sum(-1)
-    anchors = (pose.act(votes.source_anchor) - votes.reference_anchor).square().sum(-1).to(apart.dtype)
+    kind = keys[0].dtype
+    g, (x, y) = pose.to(kind), sides
+    apart = (g.act(keys[0][:, None]) - keys[1][:, None]).square().sum(-1)
+    anchors = (pose.act(votes.source_anchor) - votes.reference_anchor).square().sum(-1).to(kind)
     r_hat = votes.r_hat.mean(-3)
     disagreement = (votes.r_hat - r_hat[..., None, :, :]).square().sum((-2, -1)).mean(-1)
     a, b, c = r_hat.unbind(-2)
     volume = (a * torch.linalg.cross(b, c)).sum(-1)
-    x, y = sides
     centers = (g.act(x.center[:, None]) - y.center[:, None]).square().sum((-2, -1))
-    meeting = _meeting(g, x, y) + _meeting(g.inverse(), y, x)
-    few = torch.stack(
-        [
-            gap.to(apart.dtype),
-            r_hat.square().sum((-2, -1)).to(apart.dtype) / 3,
-            volume.to(apart.dtype),
-            disagreement.to(apart.dtype),
-            centers,
-        ],
-        dim=-1,
-    )
-    return torch.cat([_root(apart), _root(anchors), few, meeting], dim=-1)
+    size = r_hat.square().sum((-2, -1)).to(kind) / 3
+    few = torch.stack([gap.to(kind), size, volume.to(kind), disagreement.to(kind), centers], dim=-1)
+    return torch.cat([*((squares + 1e-6).sqrt() for squares in (apart, anchors)), few], dim=-1)
 
 
-def _meeting(g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k 3"]:
+def _meeting(g: Rigid, x: Contacts, y: Contacts, apart: Float[Tensor, "b k p q"]) -> Float[Tensor, "b k 3"]:
     """Nearness of the contact points of x to y, as they lie and where they are expected.
 
     Weighted means over the points of x of the distance to the nearest point of y, of the same for the place
     where the point expects y, and of the share that is nearer than ``REACH``.
     """
     weight = (x.weight / x.weight.sum(1, keepdim=True))[:, None]
-    nearest, expected = (_distances(g, points, y).amin(-1) for points in (x.points, x.expected))
+    nearest, expected = apart.amin(-1), _distances(g, replace(x, points=x.expected), y).amin(-1)
     means = [nearest, expected, torch.exp(-(nearest / REACH).square())]
     return torch.stack([(weight * each).sum(-1) for each in means], dim=-1)
 
 
-def _distances(g: Rigid, points: Float[Tensor, "b p 3"], y: Contacts) -> Float[Tensor, "b k p q"]:
-    """From the points, moved by each head's pose, to the contact points of y; padding is far away."""
-    padding = torch.where(y.weight > 0, 0.0, FAR).to(points)[:, None, None]
+def _distances(g: Rigid, x: Contacts, y: Contacts) -> Float[Tensor, "b k p q"]:
+    """From the points of x, moved by each head's pose, to those of y; padding is far away."""
+    padding = torch.where(y.weight > 0, 0.0, FAR).to(x.points)[:, None, None]
     target = y.points[:, None].expand(-1, g.rotation.shape[1], -1, -1)
-    return torch.cdist(g.act(points[:, None]), target) + padding
-
-
-def _root(squares: Tensor) -> Tensor:
-    return (squares + 1e-6).sqrt()
+    return torch.cdist(g.act(x.points[:, None]), target) + padding

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bitr.groups import Rigid, proper_svd
+from bitr.groups import Rigid, map_tensors, proper_svd, take_rows
 from bitr.model.projection import Unprojected
 
 CONCENTRATION = 10.0
@@ -47,14 +47,7 @@ class Heads:
     """Logarithm of the mixture's density at each pose, up to a constant: the first head has the largest."""
 
     @classmethod
-    def of(
-        cls,
-        pose: Rigid,
-        score: Float[Tensor, "b k"],
-        gap: Float[Tensor, "b k"],
-        votes: Unprojected,
-        spread: Float[Tensor, "b k"],
-    ) -> Heads:
+    def of(cls, pose: Rigid, score: Tensor, gap: Tensor, votes: Unprojected, spread: Tensor) -> Heads:
         """Heads in the order of the model's outputs, with their beliefs."""
         place = torch.arange(gap.shape[1], device=gap.device).expand(gap.shape)
         with torch.no_grad():
@@ -67,15 +60,7 @@ class Heads:
 
     def take(self, rows: Int[Tensor, "b _"]) -> Heads:
         """Some heads of each pair, in this order."""
-
-        def of(values: Tensor) -> Tensor:
-            index = rows.reshape(*rows.shape, *([1] * (values.dim() - 2)))
-            return values.gather(1, index.expand(-1, -1, *values.shape[2:]))
-
-        votes = Unprojected(*(of(part) for part in self.votes.parts))
-        pose = Rigid(of(self.pose.rotation), of(self.pose.translation))
-        rest = (of(each) for each in (self.place, self.spread, self.belief))
-        return Heads(pose, of(self.score), of(self.singular_gap), votes, *rest)
+        return map_tensors(lambda values: take_rows(values, rows), self)
 
     def best_first(self) -> Heads:
         return self if self.belief.shape[1] == 1 else self.take(self.belief.argsort(1, descending=True))
@@ -117,8 +102,8 @@ def log_density(heads: Heads, pose: Rigid, unit: Float[Tensor, " b"]) -> Float[T
     parts = heads.votes.mean()
     a = CONCENTRATION * parts.r_hat
     rotation = (a * pose.rotation[:, None]).sum((-2, -1)) - log_normalizer(a)
-    g = Rigid(pose.rotation[:, None], pose.translation[:, None])
-    gap = (g.act(parts.source_anchor[..., None, :])[..., 0, :] - parts.reference_anchor) / unit[:, None, None]
+    placed = pose[:, None].act(parts.source_anchor[..., None, :])[..., 0, :]
+    gap = (placed - parts.reference_anchor) / unit[:, None, None]
     sigma = heads.spread
     place = -gap.square().sum(-1) / (2 * sigma.square()) - 3 * (sigma.log() + math.log(2 * math.pi) / 2)
     return rotation + place

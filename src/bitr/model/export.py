@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.files import whole_file
 from bitr.model.bitr import BITR
 from bitr.model.inputs import MIN_POINTS
@@ -30,20 +30,12 @@ def to_onnx(model: BITR, path: str | os.PathLike[str], n_source: int, n_referenc
     the source onto the reference, and ``singular_gap`` (1,), both float64. The laws are kept. What the model
     refuses (NaN, points that are all equal) the file does not check.
     """
-    if model.config.normals or model.config.colors:
-        raise InputError("export to ONNX takes points alone; this model was made for normals or colours")
+    is_plain = not (model.config.normals or model.config.colors)
+    require(is_plain, "export to ONNX takes points alone; this model was made for normals or colours")
     for name, n in (("n_source", n_source), ("n_reference", n_reference)):
-        if n < MIN_POINTS:
-            raise InputError(f"{name} = {n}: expected at least {MIN_POINTS} points")
+        require(n >= MIN_POINTS, f"{name} = {n}: expected at least {MIN_POINTS} points")
     generator = torch.Generator().manual_seed(0)
     pair = [torch.randn(1, n, 3, generator=generator, dtype=torch.float64) for n in (n_source, n_reference)]
-    module = _FromPoints(model).eval()
-    with torch.no_grad(), whole_file(Path(path), force=True) as temporary:
-        _program(module, tuple(pair)).save(temporary)
-    return Path(path)
-
-
-def _program(module: nn.Module, pair: tuple[Tensor, ...]) -> Any:
     try:
         from onnxscript import opset18
     except ImportError as error:
@@ -55,15 +47,19 @@ def _program(module: nn.Module, pair: tuple[Tensor, ...]) -> Any:
         difference = op.Sub(op.Unsqueeze(x1, [-2]), op.Unsqueeze(x2, [-3]))
         return op.Sqrt(op.ReduceSumSquare(difference, [-1], keepdims=0))
 
-    return torch.onnx.export(
-        module,
-        pair,
-        dynamo=True,
-        verbose=False,
-        input_names=["source", "reference"],
-        output_names=["pose", "singular_gap"],
-        custom_translation_table={torch.ops.aten._cdist_forward.default: distances},
-    )
+    with torch.no_grad(), whole_file(Path(path), force=True) as temporary:
+        program = torch.onnx.export(
+            _FromPoints(model).eval(),
+            tuple(pair),
+            dynamo=True,
+            verbose=False,
+            input_names=["source", "reference"],
+            output_names=["pose", "singular_gap"],
+            custom_translation_table={torch.ops.aten._cdist_forward.default: distances},
+        )
+        assert program is not None
+        program.save(temporary)
+    return Path(path)
 
 
 class _FromPoints(nn.Module):

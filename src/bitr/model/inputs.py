@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bitr.errors import InputError, require
 from bitr.groups import Cloud, Rigid
-from bitr.layers import Clouds
+from bitr.model.dense import Dense
 from bitr.model.projection import Unprojected
 
 MIN_POINTS = 4  # three points fix a motion only up to a reflection, and a network needs a neighbourhood
@@ -27,13 +27,10 @@ class Frame:
 
     def pose(self, inner: Rigid) -> Rigid:
         """The poses of the clouds from those of their centred copies, put together in double precision."""
-        of_source = _among(self.source_center, inner.translation)
-        turned_center = (inner.rotation @ of_source[..., None])[..., 0]
-        placed = (
-            _among(self.reference_center, inner.translation)
-            + _among(self.unit[:, None], inner.translation) * inner.translation
-        )
-        return Rigid(inner.rotation, placed - turned_center).to(self.dtype)
+        centers = self.source_center, self.reference_center, self.unit[:, None]
+        x, y, unit = (_among(each, inner.translation) for each in centers)
+        turned = (inner.rotation @ x[..., None])[..., 0]
+        return Rigid(inner.rotation, y + unit * inner.translation - turned).to(self.dtype)
 
     def leave(self, points: Float[Tensor, "b *l 3"], center: Float[Tensor, "b 3"]) -> Float[Tensor, "b *l 3"]:
         """Points of a centred copy in the coordinates of its cloud."""
@@ -41,11 +38,15 @@ class Frame:
 
     def leave_votes(self, votes: Unprojected) -> Unprojected:
         """The key points' votes in the coordinates of the clouds."""
-        return Unprojected(
-            votes.r_hat.to(self.dtype),
-            self.leave(votes.source_anchor, self.source_center),
-            self.leave(votes.reference_anchor, self.reference_center),
-        )
+        source = self.leave(votes.source_anchor, self.source_center)
+        reference = self.leave(votes.reference_anchor, self.reference_center)
+        return Unprojected(votes.r_hat.to(self.dtype), source, reference)
+
+    def leave_dense(self, dense: Dense) -> Dense:
+        """Dense outputs with vectors in the unit of the clouds."""
+        unit = self.unit.to(self.dtype)[:, None, None]
+        to_other, to_center = (vectors.to(self.dtype) * unit for vectors in dense.vectors)
+        return Dense(dense.contact.to(self.dtype), to_other, to_center)
 
 
 def _among(of_pairs: Float[Tensor, "b c"], values: Float[Tensor, "b *l 3"]) -> Tensor:
@@ -55,36 +56,42 @@ def _among(of_pairs: Float[Tensor, "b c"], values: Float[Tensor, "b *l 3"]) -> T
 
 def as_cloud(value: object, name: str) -> Cloud:
     """Take the argument as a cloud whose shapes fit together."""
-    if not isinstance(value, Tensor | Cloud):
-        raise InputError(f"{name}: got {type(value).__name__}, expected a (b, n, 3) tensor or a Cloud")
-    points = value if isinstance(value, Tensor) else value.points
-    if not isinstance(points, Tensor):
-        raise InputError(f"{name}: got points as {type(points).__name__}, expected a tensor")
-    if points.dim() != 3 or points.shape[-1] != 3:
-        raise InputError(f"{name}: got points of shape {tuple(points.shape)}, expected (b, n, 3)")
-    if not points.is_floating_point():
-        raise InputError(f"{name}: got points of type {points.dtype}, expected floating-point numbers")
-    if isinstance(value, Tensor):
-        return Cloud(value)
-    for part in ("normals", "colors", "mask"):
-        tensor, shape = getattr(value, part), points.shape[: 2 if part == "mask" else 3]
+    kind = type(value).__name__
+    require(isinstance(value, Tensor | Cloud), f"{name}: got {kind}, expected a (b, n, 3) tensor or a Cloud")
+    points = value.points if isinstance(value, Cloud) else value
+    kind = type(points).__name__
+    require(isinstance(points, Tensor), f"{name}: got points as {kind}, expected a tensor")
+    assert isinstance(points, Tensor)
+    if not torch.compiler.is_compiling():
+        shape = tuple(points.shape)
+        fits = len(shape) == 3 and shape[-1] == 3
+        require(fits, f"{name}: got points of shape {shape}, expected (b, n, 3)")
+        kind = f"got points of type {points.dtype}"
+        require(points.is_floating_point(), f"{name}: {kind}, expected floating-point numbers")
+    if not isinstance(value, Cloud):
+        return Cloud(points)
+    if not torch.compiler.is_compiling():
+        _check_parts(value, name)
+    return value
+
+
+def _check_parts(cloud: Cloud, name: str) -> None:
+    points, shape = cloud.points, tuple(cloud.points.shape)
+    for part, wanted in (("normals", shape), ("colors", shape), ("mask", shape[:2])):
+        tensor = getattr(cloud, part)
         if tensor is None:
             continue
-        if not isinstance(tensor, Tensor):
-            raise InputError(f"{name}: got {part} as {type(tensor).__name__}, expected a tensor")
-        if tensor.shape != shape:
-            raise InputError(f"{name}: got {part} of shape {tuple(tensor.shape)}, expected {tuple(shape)}")
-        if tensor.device != points.device:
-            places = f"{part} on {tensor.device}, points on {points.device}"
-            raise InputError(f"{name}: {places}: move them together")
-    known, expected = value.neighbors, tuple(points.shape[:2])
-    if known is not None and tuple(known.shape[:2]) != expected:
-        found = f"got neighbors of shape {tuple(known.shape)}"
-        raise InputError(f"{name}: {found}, expected {expected} and their number")
-    if value.mask is not None and value.mask.dtype != torch.bool:
-        found = f"got a mask of type {value.mask.dtype}"
-        raise InputError(f"{name}: {found}, expected bool (True on real points)")
-    return value
+        kind = type(tensor).__name__
+        require(isinstance(tensor, Tensor), f"{name}: got {part} as {kind}, expected a tensor")
+        found = tuple(tensor.shape)
+        require(found == wanted, f"{name}: got {part} of shape {found}, expected {wanted}")
+        places = f"{part} on {tensor.device}, points on {points.device}"
+        require(tensor.device == points.device, f"{name}: {places}: move them together")
+    known = shape if cloud.neighbors is None else tuple(cloud.neighbors.shape)
+    expected = f"expected {shape[:2]} and their number"
+    require(known[:2] == shape[:2], f"{name}: got neighbors of shape {known}, {expected}")
+    form = torch.bool if cloud.mask is None else cloud.mask.dtype
+    require(form == torch.bool, f"{name}: got a mask of type {form}, expected bool (True on real points)")
 
 
 def check_pair(source: Cloud, reference: Cloud, device: torch.device, wanted: tuple[str, ...]) -> None:
@@ -107,7 +114,8 @@ def _check_values(name: str, cloud: Cloud) -> None:
     counts = mask.sum(1)
     fewest = int(counts.min())
     require(fewest >= MIN_POINTS, f"{name}: got a cloud of {fewest} points, expected at least {MIN_POINTS}")
-    for part, values in (("points", cloud.points), ("normals", cloud.normals), ("colors", cloud.colors)):
+    for part in ("points", "normals", "colors"):
+        values = getattr(cloud, part)
         if values is not None and not values[mask].isfinite().all():
             bad = int((~values.isfinite()).any(-1).logical_and(mask).sum())
             found = f"{bad} of {int(counts.sum())} {part} are NaN or infinite"
@@ -130,40 +138,25 @@ def center_pair(source: Cloud, reference: Cloud, with_unit: bool) -> tuple[Cloud
     """
     dtype = torch.promote_types(source.points.dtype, reference.points.dtype)
     (x, x_center), (y, y_center) = _center(source), _center(reference)
-    unit = _unit(x, y) if with_unit else torch.ones_like(x_center[:, 0])
-    scale = unit[:, None, None]
-    x_cloud = _without_padding(replace(source, points=x.points / scale))
-    y_cloud = _without_padding(replace(reference, points=y.points / scale))
-    return x_cloud, y_cloud, Frame(x_center, y_center, unit, dtype)
-
-
-def _unit(x: Cloud, y: Cloud) -> Float[Tensor, " b"]:
-    # Over the largest coordinate first: squares of very large or small numbers have no room.
-    largest = torch.maximum(x.points.abs().amax((1, 2)), y.points.abs().amax((1, 2))).detach()
-    squares = [
-        Clouds.of([cloud.points], [cloud.mask]).means(
-            (cloud.points / largest[:, None, None]).flatten(0, 1).square()
-        )
-        for cloud in (x, y)
-    ]
-    return largest * ((squares[0] + squares[1]).sum(-1) / 2).sqrt()
+    unit = torch.ones_like(x_center[:, 0])
+    if with_unit:
+        # Over the largest coordinate first: squares of very large or small numbers have no room.
+        largest = torch.maximum(*(side.points.abs().amax((1, 2)) for side in (x, y))).detach()
+        of_x, of_y = (side.mean((side.points / largest[:, None, None]).square())[:, 0] for side in (x, y))
+        unit = largest * ((of_x + of_y).sum(-1) / 2).sqrt()
+    x, y = (replace(side, points=side.points / unit[:, None, None]) for side in (x, y))
+    return x, y, Frame(x_center, y_center, unit, dtype)
 
 
 def _center(cloud: Cloud) -> tuple[Cloud, Float[Tensor, "b 3"]]:
-    points, mask = cloud.points.double(), cloud.mask
-    if mask is not None:
-        points = points.masked_fill(~mask[..., None], 0)
-    clouds = Clouds.of([points], [mask])
+    """The cloud about its centroid; 0 on padding, which may hold anything, and 0 times NaN is not 0."""
+    parts = {"points": cloud.points.double(), "normals": cloud.normals, "colors": cloud.colors}
+
+    def zeroed(values: Tensor) -> Tensor:
+        return values if cloud.mask is None else values.masked_fill(~cloud.mask[..., None], 0)
+
+    cloud = replace(cloud, **{name: zeroed(part) for name, part in parts.items() if part is not None})
     # The mean of numbers near 10⁶ is only good to 10⁻¹⁰; a second pass about the first mean is exact.
-    center = clouds.means(points.flatten(0, 1))
-    center = center + clouds.means((points - center[:, None]).flatten(0, 1))
-    return _without_padding(replace(cloud, points=points - center[:, None])), center
-
-
-def _without_padding(cloud: Cloud) -> Cloud:
-    """Padding may hold anything, NaN included, and 0 times NaN is not 0."""
-    if cloud.mask is None:
-        return cloud
-    padding = ~cloud.mask[..., None]
-    parts = {"points": cloud.points, "normals": cloud.normals, "colors": cloud.colors}
-    return replace(cloud, **{k: v.masked_fill(padding, 0) for k, v in parts.items() if v is not None})
+    center = cloud.centroid()
+    center = center + cloud.mean(cloud.points - center)
+    return replace(cloud, points=zeroed(cloud.points - center)), center[:, 0]

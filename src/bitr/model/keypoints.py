@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -42,63 +41,57 @@ class KeyPoints:
 
 
 class KeyPointNetwork(nn.Module):
-    """A shared network that gives each point L logits; X̃ = softmax(F⁰_X) X, eq. (10)."""
+    """A shared network that gives each point L logits; X̃ = softmax(F⁰_X) X, eq. (10).
+
+    Our default has ``num_layers`` wide blocks, and the logits are a linear map of the last scalars. The
+    paper's is an SE(3)-transformer: blocks, the fusion of eq. (12), and a last layer to the logits.
+    """
 
     def __init__(self, config: BITRConfig) -> None:
         super().__init__()
-        self.config = config
-        self.rep_out = self._make_layers(config)
-        self.offset = None
-        if config.offset:
-            first = FIRST_OFFSET * torch.randn(config.num_keypoints, self.rep_out[1, 0])
-            self.offset = nn.Parameter(first / self.rep_out[1, 0] ** 0.5)
-
-    @abstractmethod
-    def _make_layers(self, config: BITRConfig) -> Rep:
-        """Make the layers; returns the degrees of the features."""
-
-    @abstractmethod
-    def _compute(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
-        """Features and L logits of all points."""
+        self.config, self.is_wide, layers = config, config.extractor == "wide", range(config.num_layers)
+        if self.is_wide:
+            self.rep_out = Rep.one_sided(config.max_degree, config.width)
+            self.blocks = nn.ModuleList(WideBlock(config, first=i == 0) for i in layers)
+            self.norm = FieldNorm(center=True)
+            self.last: nn.Module = nn.Linear(config.width, config.num_keypoints)
+            with torch.no_grad():
+                self.last.weight.mul_(SHARPER)
+        else:
+            rep = Rep.one_sided(config.max_degree, config.cloud_channels)
+            self.rep_out = Rep({**rep, (0, 0): 2 * config.cloud_channels})
+            self.blocks = nn.ModuleList(
+                Block(config, rep if i else _input_rep(config), rep, sides=1) for i in layers
+            )
+            logits = Rep({(0, 0): config.num_keypoints})
+            self.last = transformer_layer(config, self.rep_out, logits, sides=1)
+        vectors = self.rep_out[1, 0]
+        first = FIRST_OFFSET * torch.randn(config.num_keypoints, vectors) if config.offset else None
+        self.offset = None if first is None else nn.Parameter(first / vectors**0.5)
 
     def forward(self, x: Cloud, y: Cloud) -> tuple[KeyPoints, KeyPoints]:
         """Both clouds go through the network in one row; only the fusion and the pools tell them apart."""
         around = Neighborhoods.of_all(
             [x.points, y.points], [x.mask, y.mask], self.config.num_neighbors, [x.neighbors, y.neighbors]
         )
-        clouds = around.clouds
-        edges = edges_of(around, self.config.max_degree, self._unit(around), self.config.basis_size(sides=1))
+        clouds, unit = around.clouds, None
+        if self.config.smooth:  # the mean reach of the neighbourhoods of both clouds of a pair
+            of_x, of_y = around.mean_reach().chunk(2)
+            unit = ((of_x + of_y) / 2).repeat(2)
+        edges = edges_of(around, self.config.max_degree, unit, self.config.basis_size(sides=1))
         field_x, field_y = _input_field(x, self.config), _input_field(y, self.config)
         field = {degree: torch.cat([field_x[degree], field_y[degree]]) for degree in field_x}
-        field, logits = self._compute(field, edges, clouds)
-        of_x, of_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
-        x_logits, y_logits = clouds.split(logits)
-        return select(x, x_logits, of_x, self.offset), select(y, y_logits, of_y, self.offset)
-
-    def _unit(self, around: Neighborhoods) -> Float[Tensor, " C"] | None:
-        """The mean reach of the neighbourhoods of both clouds of a pair, as their common unit of length."""
-        if not self.config.smooth:
-            return None
-        of_x, of_y = around.mean_reach().chunk(2)
-        return ((of_x + of_y) / 2).repeat(2)
-
-
-class PaperKeyPoints(KeyPointNetwork):
-    """The paper's SE(3)-transformer: blocks, the fusion of eq. (12), and a last layer to the logits."""
-
-    def _make_layers(self, config: BITRConfig) -> Rep:
-        rep = Rep.one_sided(config.max_degree, config.cloud_channels)
-        fused = Rep({**rep, (0, 0): 2 * config.cloud_channels})
-        inputs = [_input_rep(config)] + [rep] * (config.num_layers - 1)
-        self.blocks = nn.ModuleList(Block(config, rep_in, rep, sides=1) for rep_in in inputs)
-        self.last = transformer_layer(config, fused, Rep({(0, 0): config.num_keypoints}), sides=1)
-        return fused
-
-    def _compute(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
         for block in self.blocks:
             field = block(field, edges, clouds)
-        field = _fuse(field, clouds)
-        return field, self.last(field, edges)[0, 0][:, 0]
+        if self.is_wide:
+            field = self.norm(field, clouds)
+            logits = self.last(field[0, 0][:, 0]).to(field[0, 0].dtype)
+        else:
+            field = _fuse(field, clouds)
+            logits = self.last(field, edges)[0, 0][:, 0]
+        field_x, field_y = ({d: clouds.split(f)[side] for d, f in field.items()} for side in range(2))
+        x_logits, y_logits = clouds.split(logits)
+        return select(x, x_logits, field_x, self.offset), select(y, y_logits, field_y, self.offset)
 
 
 def _fuse(field: Field, clouds: Clouds) -> Field:
@@ -106,25 +99,6 @@ def _fuse(field: Field, clouds: Clouds) -> Field:
     of_x, of_y = clouds.means(field[0, 0]).chunk(2)
     of_other = clouds.spread(torch.cat([of_y, of_x]))
     return {**field, (0, 0): torch.cat([field[0, 0], of_other], dim=-1)}
-
-
-class WideKeyPoints(KeyPointNetwork):
-    """Our default: ``num_layers`` wide blocks; the logits are a linear map of the last scalars."""
-
-    def _make_layers(self, config: BITRConfig) -> Rep:
-        self.blocks = nn.ModuleList(WideBlock(config, first=i == 0) for i in range(config.num_layers))
-        self.norm = FieldNorm(center=True)
-        self.last = nn.Linear(config.width, config.num_keypoints)
-        with torch.no_grad():
-            self.last.weight.mul_(SHARPER)
-        return Rep.one_sided(config.max_degree, config.width)
-
-    def _compute(self, field: Field, edges: Edges, clouds: Clouds) -> tuple[Field, Float[Tensor, "N l"]]:
-        for block in self.blocks:
-            field = block(field, edges, clouds)
-        field = self.norm(field, clouds)
-        scalars = field[0, 0][:, 0]
-        return field, self.last(scalars).to(scalars.dtype)
 
 
 class WideBlock(nn.Module):
@@ -148,9 +122,6 @@ class WideBlock(nn.Module):
         for block in self.whole:
             field = block(field, clouds)
         return field
-
-
-EXTRACTORS: dict[str, type[KeyPointNetwork]] = {"wide": WideKeyPoints, "paper": PaperKeyPoints}
 
 
 def select(
@@ -205,34 +176,29 @@ def merge(x: KeyPoints, y: KeyPoints) -> tuple[Float[Tensor, "b l 6"], Field]:
     and products, which a swap does not change. The offsets x̃_u − m(X̃), ỹ_u − m(Ỹ) are among the vectors, so
     that Arun's correlation matrix is one setting of the weights.
     """
-    z = torch.cat([x.points, y.points], dim=-1)
-    field = _outer(_one_side(x), _one_side(y))
-    return z, {degree: value.flatten(0, 1) for degree, value in field.items()}
+    z, a, b = torch.cat([x.points, y.points], dim=-1), _one_side(x), _one_side(y)
+    field: Field = {(0, 0): torch.cat([a[0] + b[0], a[0] * b[0]], dim=-1)}
+    for p in range(1, len(a)):
+        field[p, 0], field[0, p] = a[p], b[p]
+        for q in range(1, len(b)):
+            c = min(a[p].shape[-1], b[q].shape[-1])
+            field[p, q] = (a[p][..., :, None, :c] * b[q][..., None, :, :c]).flatten(2, 3)
+    return z, {degree: field[degree].flatten(0, 1) for degree in sorted(field)}
 
 
-def merged_rep(rep: Rep) -> Rep:
-    """Degrees and multiplicities of the merged features, from those of Φ_E's."""
-    side = {p: rep[p, 0] + (p == 1) for p, _ in rep}
-    channels: dict[Degree, int] = {(0, 0): 2 * side[0]}
-    for p in side:
-        for q in side:
-            if (p, q) != (0, 0):
-                channels[p, q] = side[max(p, q)] if min(p, q) == 0 else min(side[p], side[q])
-    return Rep(channels)
-
-
-def _one_side(key: KeyPoints) -> dict[int, Tensor]:
-    side = {p: value for (p, _), value in key.field.items()}
+def _one_side(key: KeyPoints) -> list[Tensor]:
+    """Features by degree."""
     offset = key.points - key.points.mean(1, keepdim=True)
+    side = [key.field[degree] for degree in sorted(key.field)]
     side[1] = torch.cat([side[1], offset[..., None]], dim=-1)
     return side
 
 
-def _outer(x: dict[int, Tensor], y: dict[int, Tensor]) -> Field:
-    field: Field = {(0, 0): torch.cat([x[0] + y[0], x[0] * y[0]], dim=-1)}
-    for p in range(1, len(x)):
-        field[p, 0], field[0, p] = x[p], y[p]
-        for q in range(1, len(y)):
-            c = min(x[p].shape[-1], y[q].shape[-1])
-            field[p, q] = (x[p][..., :, None, :c] * y[q][..., None, :, :c]).flatten(2, 3)
-    return {degree: field[degree] for degree in sorted(field)}
+def merged_rep(rep: Rep) -> Rep:
+    """Degrees and multiplicities of the merged features, from those of Φ_E's."""
+    side = {p: channels + (p == 1) for (p, _), channels in rep.items()}
+    channels: dict[Degree, int] = {(0, 0): 2 * side[0]}
+    for p in range(1, len(side)):
+        channels |= {(p, 0): side[p], (0, p): side[p]}
+        channels |= {(p, q): min(side[p], side[q]) for q in range(1, len(side))}
+    return Rep(channels)

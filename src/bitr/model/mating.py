@@ -10,13 +10,13 @@ is symmetric in the two pieces, so a swap transposes it; motions and a common sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bitr.groups import Cloud, Field, Rep, Rigid
+from bitr.groups import Cloud, Field, Rep, Rigid, take_rows
 from bitr.layers.neighbors import nearest_neighbors
 
 SIZE = 32  # numbers of a descriptor
@@ -60,10 +60,8 @@ class MatingHead(nn.Module):
         """From features (b, n, m, c)."""
         vectors = field[1, 0]
         inner = (self.a(vectors) * self.b(vectors)).mean(2)
-        out = self.network(torch.cat([field[0, 0][:, :, 0], inner.to(vectors.dtype)], dim=-1)).to(
-            vectors.dtype
-        )
-        contact, shape, side, gate = out.split([1, SIZE, SIZE, vectors.shape[-1]], dim=-1)
+        out = self.network(torch.cat([field[0, 0][:, :, 0], inner.to(vectors.dtype)], dim=-1))
+        contact, shape, side, gate = out.to(vectors.dtype).split([1, SIZE, SIZE, vectors.shape[-1]], dim=-1)
         along = self.along(vectors * (1 + gate[:, :, None]))[..., 0].to(vectors.dtype)
         return Mating(contact[..., 0], shape, side, along, self.slack.to(vectors.dtype))
 
@@ -113,55 +111,43 @@ class MatchLabels:
     """True where the other piece is far."""
 
 
-def mating_loss(
-    x: Mating, y: Mating, source: Cloud, reference: Cloud, truth: Rigid
-) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
-    """Loss of each pair, and the share of the points on the break whose best match is right.
+def mating_loss(x: Mating, y: Mating, source: Cloud, reference: Cloud, truth: Rigid) -> Float[Tensor, " b"]:
+    """Loss of each pair, the mean over both pieces.
 
     Cross entropy of contact, minus the log-likelihood of the true matches, and one less the cosine between
-    the directions of matched points; the mean over both pieces.
+    the directions of matched points.
     """
     with torch.no_grad():
         of_x, of_y = match_labels(source, reference, truth)
-    turned = x.along @ truth.rotation.to(x.along).mT
-    first = _side_loss(x, y, of_x, reference.mask, turned, y.along)
-    second = _side_loss(y, x, of_y, source.mask, y.along, turned)
-    return (first[0] + second[0]) / 2, (first[1] + second[1]) / 2
+    turned = replace(x, along=x.along @ truth.rotation.to(x.along).mT)
+    first = _side_loss(turned, y, of_x, reference.mask)
+    return (first + _side_loss(y, turned, of_y, source.mask)) / 2
 
 
 def _side_loss(
-    own: Mating,
-    other: Mating,
-    labels: MatchLabels,
-    is_real: Bool[Tensor, "b m"] | None,
-    along: Float[Tensor, "b n 3"],
-    other_along: Float[Tensor, "b m 3"],
-) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
-    """The terms of one piece; ``along`` and ``other_along`` are in one frame."""
+    own: Mating, other: Mating, labels: MatchLabels, is_real: Bool[Tensor, "b m"] | None
+) -> Float[Tensor, " b"]:
+    """The terms of one piece; the directions of both are in one frame."""
     each = nn.functional.binary_cross_entropy_with_logits(
         own.contact, labels.touches.to(own.contact), reduction="none"
     )
     loss = (_mean(each, labels.touches) + _mean(each, labels.is_clear)) / 2
-    rows = _first(labels.touches, ON_BREAK), _first(labels.is_clear, OFF_BREAK)
-    index = torch.cat(rows, dim=1)
+    index = torch.cat([_first(labels.touches, ON_BREAK), _first(labels.is_clear, OFF_BREAK)], dim=1)
 
-    def pick(values: Tensor) -> Tensor:
-        return values.gather(1, index[..., None].expand(-1, -1, values.shape[-1]))
-
-    few = Mating(own.contact.gather(1, index), pick(own.shape), pick(own.side), pick(along), own.slack)
+    parts = (own.contact, own.shape, own.side, own.along)
+    contact, shape, side, along = (take_rows(part, index) for part in parts)
+    few = Mating(contact, shape, side, along, own.slack)
     table = match_scores(few, other)
     if is_real is not None:
         table = table.masked_fill(~is_real[:, None], -torch.inf)
     total = torch.logaddexp(table.logsumexp(2), own.slack)
-    weight = pick(labels.weight).to(table)
+    weight = take_rows(labels.weight, index).to(table)
     share = weight / weight.sum(2, keepdim=True).clamp_min(1e-12)
-    touches, is_clear = labels.touches.gather(1, index), labels.is_clear.gather(1, index)
+    touches, is_clear = take_rows(labels.touches, index), take_rows(labels.is_clear, index)
     log_likelihood = (share * table.masked_fill(share == 0, 0)).sum(2) - total
     loss = loss - _mean(log_likelihood, touches) - ALONE * _mean(own.slack - total, is_clear)
-    a, b = (nn.functional.normalize(v, dim=-1, eps=1e-6) for v in (few.along, other_along))
-    loss = loss + _mean(1 - (a * (share @ b)).sum(-1), touches)
-    hit = weight.gather(2, table.argmax(2, keepdim=True))[..., 0] > 0
-    return loss, _mean(hit.to(table), touches)
+    a, b = (nn.functional.normalize(v, dim=-1, eps=1e-6) for v in (few.along, other.along))
+    return loss + _mean(1 - (a * (share @ b)).sum(-1), touches)
 
 
 def _mean(values: Float[Tensor, "b n"], rows: Bool[Tensor, "b n"]) -> Float[Tensor, " b"]:
@@ -173,15 +159,20 @@ def _first(rows: Bool[Tensor, "b n"], most: int) -> Int[Tensor, "b k"]:
     return rows.byte().argsort(dim=1, descending=True, stable=True)[:, :most]
 
 
+def assembled_distances(moved: Cloud, reference: Cloud) -> Float[Tensor, "b n m"]:
+    """Distances of all points of two pieces that lie as assembled; padding is infinitely far."""
+    distance = torch.cdist(moved.points.float(), reference.points.float())
+    for mask, dim in ((moved.mask, 2), (reference.mask, 1)):
+        if mask is not None:
+            distance = distance.masked_fill(~mask.unsqueeze(dim), torch.inf)
+    return distance
+
+
 def match_labels(source: Cloud, reference: Cloud, truth: Rigid) -> tuple[MatchLabels, MatchLabels]:
     """Points belong together where the true pose brings them within two spacings with opposed normals."""
     assert source.normals is not None
     assert reference.normals is not None
-    moved, fixed = truth.act(source.points).float(), reference.points.float()
-    distance = torch.cdist(moved, fixed)
-    for mask, dim in ((source.mask, 2), (reference.mask, 1)):
-        if mask is not None:
-            distance = distance.masked_fill(~mask.unsqueeze(dim), torch.inf)
+    distance = assembled_distances(replace(source, points=truth.act(source.points)), reference)
     unit = ((_spacing(source) + _spacing(reference)) / 2).float()[:, None, None]
     turned = source.normals.float() @ truth.rotation.float().mT
     facing = -(turned @ reference.normals.float().mT)
@@ -201,7 +192,7 @@ def _spacing(cloud: Cloud) -> Float[Tensor, " b"]:
     if neighbors is None:
         neighbors = nearest_neighbors(cloud.points, rank, cloud.mask)[0]
     rank = min(rank, neighbors.shape[2])
-    index = neighbors[:, :, rank - 1, None].expand(-1, -1, 3)
-    square = (cloud.points.gather(1, index) - cloud.points).square().sum(-1)
+    farthest = take_rows(cloud.points, neighbors[:, :, rank - 1])
+    square = (farthest - cloud.points).square().sum(-1)
     real = torch.ones_like(square, dtype=torch.bool) if cloud.mask is None else cloud.mask
     return (torch.pi / rank * _mean(square, real)).sqrt()

@@ -28,10 +28,6 @@ class Unprojected:
     source_anchor: Float[Tensor, "*b 3"]
     reference_anchor: Float[Tensor, "*b 3"]
 
-    @property
-    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.r_hat, self.source_anchor, self.reference_anchor
-
     def mean(self) -> Unprojected:
         """The mean over the key points."""
         return Unprojected(self.r_hat.mean(-3), self.source_anchor.mean(-2), self.reference_anchor.mean(-2))
@@ -50,18 +46,14 @@ def project(
     r̂ and the points m(X̃) + t_X, m(Ỹ) + t_Y that are put on each other are means of the votes. Double
     precision from here on: what remains is a handful of 3×3 operations.
     """
-    votes = _votes(field, x_key, y_key)
+    r_hat, t_x, t_y = (
+        field[degree].unflatten(0, (len(x_key), -1)).permute(0, 3, 1, 2).double()
+        for degree in ((1, 1), (1, 0), (0, 1))
+    )
+    r_hat = r_hat.unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
+    votes = Unprojected(r_hat, x_key[:, None].double() + t_x, y_key[:, None].double() + t_y)
     noise = 10 * torch.finfo(field[1, 1].dtype).eps ** 0.5  # what is left of features that cancel by symmetry
     parts = votes.mean()
     rotation, gap = nearest(parts.r_hat, noise)
     turned_anchor = (rotation @ parts.source_anchor[..., None])[..., 0]
     return Rigid(rotation, parts.reference_anchor - turned_anchor), gap, votes
-
-
-def _votes(field: Field, x_key: Float[Tensor, "b l 3"], y_key: Float[Tensor, "b l 3"]) -> Unprojected:
-    r_hat, t_x, t_y = (
-        field[degree].unflatten(0, (len(x_key), -1)).permute(0, 3, 1, 2).double()
-        for degree in ((1, 1), (1, 0), (0, 1))
-    )
-    turned = r_hat.unflatten(-1, (3, 3)).mT  # stored with X's index first, but r̂ takes X to Y
-    return Unprojected(turned, x_key[:, None].double() + t_x, y_key[:, None].double() + t_y)

@@ -51,23 +51,21 @@ def transformer_layer(
     unit back at the end. The paper's last layer is of degree 1, without self-interaction; its model without
     the scale law (App. D.3) has values of degree 1 in all layers.
     """
+    functions, is_smooth = config.radial_functions[sides - 1], config.radial == "chebyshev"
+
+    def radial(degree: int) -> Radial:
+        return Chebyshev(sides, functions) if is_smooth else Homogeneous(sides, functions, degree)
+
     return TransformerLayer(
         rep_in,
         rep_out,
-        radial_k=_radial(config, sides, 0),
-        radial_v=_radial(config, sides, value_degree if config.scale else 1),
+        radial_k=radial(0),
+        radial_v=radial(value_degree if config.scale else 1),
         heads=config.num_heads,
         head_channels=(config.cloud_channels if sides == 1 else config.channels) // config.num_heads,
         tied=_is_tied(config, sides),
-        self_interaction=config.radial == "chebyshev" or value_degree == 0,
+        self_interaction=is_smooth or value_degree == 0,
     )
-
-
-def _radial(config: BITRConfig, sides: int, degree: int) -> Radial:
-    functions = config.radial_functions[sides - 1]
-    if config.radial == "chebyshev":
-        return Chebyshev(sides, functions)
-    return Homogeneous(sides, functions, degree)
 
 
 def _is_tied(config: BITRConfig, sides: int) -> bool:

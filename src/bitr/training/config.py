@@ -153,7 +153,7 @@ def config_file(name: str | os.PathLike[str]) -> Path:
     raise InputError(f"{name}: no such file, and no such config comes with bitr ({', '.join(found)})")
 
 
-LIMITS = {
+LIMITS: dict[str, tuple[float, float]] = {
     "data.points": (32, 10**6),
     "data.seen": (0, 10**6),
     "data.noise": (0, 1),
@@ -161,12 +161,10 @@ LIMITS = {
     "data.warp": (0, 0.9),
     "data.val_pairs": (1, 10**6),
     "data.workers": (0, 256),
-    "loss.translation_weight": (0, 1e6),
-    "loss.keypoint_weight": (0, 1e6),
-    "loss.contact_weight": (0, 1e6),
-    "loss.vector_weight": (0, 1e6),
-    "loss.mating_weight": (0, 1e6),
-    "loss.spread_weight": (0, 1e6),
+    **{
+        f"loss.{part}_weight": (0, 1e6)
+        for part in ("translation", "keypoint", "contact", "vector", "mating", "spread")
+    },
     "loss.spread_reach": (0, 10),
     "optimizer.rate": (0, 10),
     "optimizer.warmup": (0, 10**9),
@@ -175,12 +173,11 @@ LIMITS = {
     "optimizer.clip": (0, 1e9),
     "optimizer.average": (0, 1 - 1e-9),
     "run.seed": (0, 2**31 - 1),
-    "run.steps": (1, 10**9),
     "run.batch": (1, 10**5),
-    "run.validate_every": (1, 10**9),
-    "run.checkpoint_every": (1, 10**9),
     "run.keep": (1, 1000),
-    "run.log_every": (1, 10**9),
     "run.patience": (0, 10**9),
-    "run.skips": (1, 10**9),
+    **{
+        f"run.{key}": (1, 10**9)
+        for key in ("steps", "validate_every", "checkpoint_every", "log_every", "skips")
+    },
 }

@@ -19,10 +19,8 @@ from torch.distributed.rendezvous import rendezvous
 
 from bitr.errors import InputError
 
-SETTLING = 0.5
-"""Seconds from the last exchange to the end of a group."""
-PAUSE = 0.02
-"""Seconds between two looks at the store."""
+SETTLING = 0.5  # seconds from the last exchange to the end of a group
+PAUSE = 0.02  # seconds between two looks at the store
 NOTICES = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 """Ctrl-C, a scheduler's notice, and the end of the terminal; Windows has none of the last."""
 
@@ -53,21 +51,18 @@ class Group:
 
     def from_leader(self, value: bytes | None) -> bytes | None:
         """The value that the leading process has."""
+        box = [value]
         if self.world > 1:
-            box = [value]
             distributed.broadcast_object_list(box, device=self.device)
-            value = box[0]
-        return value
+        return box[0]
 
     def parallel(self, module: nn.Module, all_used: bool) -> nn.Module:
         """The module with gradients averaged over all processes; ``all_used`` saves a search each step."""
         if self.world == 1:
             return module
-        return nn.parallel.DistributedDataParallel(
-            module,
-            device_ids=[self.device] if self.device.type == "cuda" else None,
-            find_unused_parameters=not all_used,
-        )
+        devices = [self.device] if self.device.type == "cuda" else None
+        parallel = nn.parallel.DistributedDataParallel
+        return parallel(module, device_ids=devices, find_unused_parameters=not all_used)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import os
-import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,34 +16,25 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError
-from safetensors.torch import load as tensors_of
 from torch import Tensor, nn
 
-from bitr.errors import InputError
+from bitr.errors import InputError, require
 from bitr.files import only_one, whole_file, write_text
-from bitr.model.checkpoint import CHECKSUM, checksum
-from bitr.model.checkpoint import pack as pack_weights
+from bitr.model import checkpoint
 
-FORMAT = "bitr-training-1"
 FOLDER = "checkpoints"
 PATTERN = "step-*.safetensors"
-LOCK = "training.lock"
-"""File that names the process that trains in a folder."""
-FREE = (
-    "data.workers",
-    "data.root",
-    "data.seen",
-    "run.device",
-    "run.keep",
-    "run.log_every",
-    "run.checkpoint_every",
-)
-"""Settings that may change when a run goes on: they do not change the weights."""
+LOCK = "training.lock"  # names the process that trains in the folder
 LOG = "log.csv"
+FREE = {
+    *("data.workers", "data.root", "data.seen"),
+    *("run.device", "run.keep", "run.log_every", "run.checkpoint_every"),
+}
+"""Settings that may change when a run goes on: they do not change the weights."""
+METRICS = ("loss", "rotation_deg", "displacement", "nearest_deg")
+"""Of each pair: loss, Δr, displacement over the pair's size, and Δr of the nearest head."""
 TRAIN, VAL, CHANCE = "#9aa4b1", "#d1462f", "#33363a"
-CHANCE_DEG = 126.5
-"""Mean angle of a rotation drawn uniformly."""
+CHANCE_DEG = 126.5  # mean angle of a rotation drawn uniformly
 
 log = logging.getLogger("bitr")
 
@@ -78,28 +68,23 @@ class Parts:
     optimizers: tuple[torch.optim.Optimizer, ...]
 
     def optimizer_of(self, parameter: nn.Parameter) -> torch.optim.Optimizer:
-        def holds(optimizer: torch.optim.Optimizer) -> bool:
-            return any(parameter is each for group in optimizer.param_groups for each in group["params"])
-
-        return next(optimizer for optimizer in self.optimizers if holds(optimizer))
+        """The one that moves it."""
+        groups = ((each, group["params"]) for each in self.optimizers for group in each.param_groups)
+        return next(each for each, moved in groups if any(parameter is other for other in moved))
 
 
 @contextmanager
 def own_folder(out: Path, resume: bool) -> Iterator[None]:
     """Makes the folder of a run for this process alone; refuses one that holds a run, unless to resume."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: is a file, expected a folder for the run")
+    require(out.is_dir() or not out.exists(), f"{out}: is a file, expected a folder for the run")
     try:
         (out / FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{out}: cannot be made ({error.strerror}); choose another --output") from error
-    if not os.access(out, os.W_OK):
-        raise InputError(f"{out}: cannot be written to; choose another folder with -o")
+    require(os.access(out, os.W_OK), f"{out}: cannot be written to; choose another folder with -o")
     with only_one(out / LOCK, "is training here; wait for it to end, or choose another --output"):
-        if not resume and any((out / FOLDER).glob(PATTERN)):
-            raise InputError(
-                f"{out}: holds a run already; go on with --resume, or choose another folder with -o"
-            )
+        begun = f"{out}: holds a run already; go on with --resume, or choose another folder with -o"
+        require(resume or not any((out / FOLDER).glob(PATTERN)), begun)
         for unfinished in (out / FOLDER).glob(f".{PATTERN}"):  # left by a run that was killed
             unfinished.unlink()
         yield
@@ -127,48 +112,34 @@ def pack(parts: Parts, progress: Progress, config: dict[str, Any]) -> bytes:
     tensors["random/cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random/cuda"] = torch.cuda.get_rng_state()
-    tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
     content = json.dumps({"progress": asdict(progress), "config": config})
-    metadata = {"format": FORMAT, "content": content, CHECKSUM: checksum(tensors, content)}
-    return pack_weights(tensors, metadata)
+    return checkpoint.pack(tensors, {"format": checkpoint.RUN_FORMAT, "content": content})
 
 
-def unpack(data: bytes, parts: Parts) -> Progress:
-    """Puts the content of a checkpoint that passed ``check`` in place."""
-    metadata, tensors = _read(data)
+def read(data: bytes, name: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Content (progress and config) and tensors of a checkpoint; refuses bytes that are not whole."""
+    what = "checkpoint of a training run"
+    metadata, tensors = checkpoint.unpack(data, name, checkpoint.RUN_FORMAT, what)
+    return json.loads(metadata["content"]), tensors
+
+
+def restore(content: dict[str, Any], tensors: dict[str, Tensor], parts: Parts) -> Progress:
+    """Puts what was read in place."""
     parts.model.load_state_dict(_below("model/", tensors))
     parts.average.load_state_dict(_below("average/", tensors))
-    moments = _below("optimizer/", tensors)
-    for name, parameter in parts.model.named_parameters():
-        state = {
-            k.partition("/")[0]: v.to(parameter.device)
-            for k, v in moments.items()
-            if k.partition("/")[2] == name
-        }
-        if state:
-            parts.optimizer_of(parameter).state[parameter] = state
+    parameters = dict(parts.model.named_parameters())
+    for key, value in _below("optimizer/", tensors).items():
+        kind, _, name = key.partition("/")
+        parameter = parameters[name]
+        parts.optimizer_of(parameter).state[parameter][kind] = value.to(parameter.device)
     torch.set_rng_state(tensors["random/cpu"])
     if "random/cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random/cuda"])
-    return Progress(**json.loads(metadata["content"])["progress"])
+    return Progress(**content["progress"])
 
 
-def config_of(data: bytes) -> dict[str, Any]:
-    return json.loads(_read(data)[0]["content"])["config"]
-
-
-def check(data: bytes, name: Path) -> None:
-    """Refuses bytes that are no checkpoint, or not those that were written."""
-    try:
-        metadata, tensors = _read(data)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise InputError(f"{name}: damaged, not a readable checkpoint ({str(error)[:80]})") from error
-    if (found := metadata.get("format")) != FORMAT:
-        raise InputError(
-            f"{name}: not a checkpoint of a training run (format {found!r}, expected {FORMAT!r})"
-        )
-    if metadata.get(CHECKSUM) != checksum(tensors, metadata.get("content", "")):
-        raise InputError(f"{name}: damaged, its content does not fit its checksum")
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
 
 
 def write(folder: Path, data: bytes, step: int, keep: int) -> Path:
@@ -187,11 +158,11 @@ def newest(folder: Path) -> tuple[bytes | None, list[str]]:
     for path in sorted(folder.glob(PATTERN), reverse=True):
         data = path.read_bytes()
         try:
-            check(data, path)
+            read(data, path)
         except InputError as error:
             notes.append(f"{error}; going on from the one before")
-            continue
-        return data, notes
+        else:
+            return data, notes
     if notes:
         raise InputError(
             f"{folder}: none of its {len(notes)} checkpoints can be read; the newest: {notes[0]}"
@@ -199,22 +170,12 @@ def newest(folder: Path) -> tuple[bytes | None, list[str]]:
     return None, []
 
 
-def _read(data: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
-    tensors = tensors_of(data)  # first, as it looks at the header with more suspicion than json does
-    size = struct.unpack("<Q", data[:8])[0]
-    return json.loads(data[8 : 8 + size]).get("__metadata__", {}), tensors
-
-
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-
-
 @dataclass(frozen=True)
 class Step:
     """The outcome of a step."""
 
     means: Float[Tensor, " 4"]
-    """Loss, Δr, displacement and Δr of the nearest head over the global batch."""
+    """``METRICS`` over the global batch."""
     gradient_norm: float
     taken: bool
     stop: bool
@@ -247,23 +208,25 @@ class Record:
     val_nearest_deg: float | None = None
 
 
+COLUMNS = [each.name for each in fields(Record)]
+
+
 @runtime_checkable
 class Listener(Protocol):
     """Shows a run to a person."""
-
-    def started(self, step: int, steps: int, data: str) -> None: ...
-    def recorded(self, record: Record) -> None: ...
-    def noted(self, text: str) -> None: ...
-
-
-class Silent:
-    """A listener that shows nothing."""
 
     def started(self, step: int, steps: int, data: str) -> None:
         return
 
     def recorded(self, record: Record) -> None:
         return
+
+    def noted(self, text: str) -> None:
+        return
+
+
+class Silent(Listener):
+    """A listener that shows nothing; what is noted goes to the log of the program."""
 
     def noted(self, text: str) -> None:
         log.warning(text)
@@ -299,8 +262,7 @@ class Meter:
 
     def means(self) -> dict[str, float]:
         """Means over the steps that were taken, by the names of a record; NaN where none was."""
-        names = ("loss", "rotation_deg", "displacement", "nearest_deg", "gradient_norm")
-        means = dict(zip(names, (self.sums / self.taken).tolist(), strict=True))
+        means = dict(zip((*METRICS, "gradient_norm"), (self.sums / self.taken).tolist(), strict=True))
         return means | {"waiting": self.waited / self.seconds}
 
 
@@ -310,13 +272,13 @@ class RunLog:
     def __init__(self, folder: Path, step: int) -> None:
         self.path = folder / LOG
         rows = [row for row in read_log(folder) if row["step"] <= step] if self.path.exists() else []
-        write_text(self.path, _lines(rows, header=True), force=True)
+        write_text(self.path, ",".join(COLUMNS) + "\n" + _lines(rows), force=True)
         self.board = _board(folder / "tensorboard", step)
 
     def add(self, record: Record) -> None:
         values = asdict(record)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(_lines([values], header=False))
+            file.write(_lines([values]))
         if self.board is not None:
             for name, value in values.items():
                 if name != "step" and value is not None:
@@ -331,21 +293,16 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     """The records of a run's CSV, empty cells as None."""
     lines = (folder / LOG).read_text(encoding="utf-8").splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]  # a full disk may cut the last one off
-    return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(whole)]
+
+    def number(text: str) -> float | int | None:
+        return int(text) if text.isdigit() else float(text) if text else None
+
+    return [{key: number(text) for key, text in row.items()} for row in csv.DictReader(whole)]
 
 
-def _number(text: str) -> float | int | None:
-    if not text:
-        return None
-    return int(text) if text.isdigit() else float(text)
-
-
-def _lines(rows: list[dict[str, Any]], header: bool) -> str:
+def _lines(rows: list[dict[str, Any]]) -> str:
     out = io.StringIO()
-    writer = csv.DictWriter(out, [field.name for field in fields(Record)], lineterminator="\n")
-    if header:
-        writer.writeheader()
-    writer.writerows(rows)
+    csv.DictWriter(out, COLUMNS, lineterminator="\n").writerows(rows)
     return out.getvalue()
 
 
@@ -363,28 +320,24 @@ def draw_curves(folder: Path, title: str) -> Path:
     from matplotlib.figure import Figure
 
     rows = read_log(folder)
-
-    def points(name: str) -> tuple[list[int], list[float]]:
-        there = [row for row in rows if row[name] is not None]
-        return [row["step"] for row in there], [row[name] for row in there]
-
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     axes = figure.subplots(1, 3)
-    labels = {
-        "loss": "loss",
-        "rotation_deg": "Δr (degrees)",
-        "displacement": "displacement (of the pair's size)",
-    }
-    for ax, (name, label) in zip(axes, labels.items(), strict=True):
-        ax.plot(*points(name), color=TRAIN, linewidth=1, label="training")
-        ax.plot(*points(f"val_{name}"), "o-", color=VAL, markersize=3, label="held out, averaged weights")
-        ax.set_xlabel("step")
-        ax.set_ylabel(label)
+
+    def draw(ax: Any, name: str, style: str, **look: Any) -> None:
+        there = [(row["step"], row[name]) for row in rows if row[name] is not None]
+        ax.plot([step for step, _ in there], [value for _, value in there], style, **look)
+
+    names = ("loss", "rotation_deg", "displacement")
+    labels = ("loss", "Δr (degrees)", "displacement (of the pair's size)")
+    for ax, name, label in zip(axes, names, labels, strict=True):
+        draw(ax, name, "-", color=TRAIN, linewidth=1, label="training")
+        draw(ax, f"val_{name}", "o-", color=VAL, markersize=3, label="held out, averaged weights")
+        ax.set(xlabel="step", ylabel=label)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[1].plot(*points("val_median_deg"), "--", color=VAL, linewidth=1, label="held out, median")
+    draw(axes[1], "val_median_deg", "--", color=VAL, linewidth=1, label="held out, median")
     axes[1].axhline(CHANCE_DEG, color=CHANCE, linewidth=0.8, linestyle=":", label="chance")
-    axes[0].legend(frameon=False, fontsize=8)
-    axes[1].legend(frameon=False, fontsize=8)
+    for ax in axes[:2]:
+        ax.legend(frameon=False, fontsize=8)
     for ax in axes:
         ax.set_ylim(bottom=0)
     figure.suptitle(title, fontsize=10)

@@ -12,15 +12,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bitr.groups import Cloud, Rigid, rotation_angle
+from bitr.groups import Cloud, Rigid, rotation_angle, take_rows
 from bitr.model import Solution
 from bitr.model.dense import Dense
-from bitr.model.distribution import CONCENTRATION, Heads, log_density
-from bitr.model.mating import mating_loss
-from bitr.model.projection import Unprojected
+from bitr.model.distribution import CONCENTRATION, log_density
+from bitr.model.mating import assembled_distances, mating_loss
 from bitr.training.config import PLAIN, LossConfig, OptimizerConfig, TrainConfig
 from bitr.training.distributed import Group
-from bitr.training.folder import Parts, Step
+from bitr.training.folder import METRICS, Parts, Step
 from bitr.training.stream import Batch
 
 NEAR = 0.2
@@ -38,7 +37,7 @@ ROUNDS, QUINTIC = 5, (3.4445, -4.7750, 2.0315)
 
 @dataclass(frozen=True)
 class Errors:
-    """Loss, Δr in degrees, displacement over the pair's size and Δr of the nearest head of each pair."""
+    """``METRICS`` of each pair."""
 
     loss: Float[Tensor, " b"]
     rotation_deg: Float[Tensor, " b"]
@@ -46,7 +45,7 @@ class Errors:
     nearest_deg: Float[Tensor, " b"]
 
     def table(self) -> Float[Tensor, "b 4"]:
-        return torch.stack([self.loss, self.rotation_deg, self.displacement, self.nearest_deg], dim=1)
+        return torch.stack([getattr(self, name) for name in METRICS], dim=1)
 
 
 class Objective(nn.Module):
@@ -77,25 +76,14 @@ def _degrees(rotation: Float[Tensor, "*b 3 3"], truth: Float[Tensor, "*t 3 3"]) 
 def pose_loss(
     solution: Solution, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
 ) -> Float[Tensor, " b"]:
-    r"""Loss of each pair: :math:`\|r^\top r_{gt} - I\|^2 + w\,d^2`, and the other terms that have a weight.
+    r"""Loss of each pair: what ``compare`` asks for, and the other terms that have a weight.
 
     Unless d is the paper's :math:`\|t - t_{gt}\|`, the loss does not change when the pieces are moved,
     swapped or scaled. So no rotated, moved or swapped copies of the pairs are needed: they would give the
     same loss and the same gradient.
-
-    With ``compare = "unprojected"`` and one head, r is r̂ before its projection, and d the distance that the
-    true pose leaves between the anchors, over the pair's size. The gradient is linear in r̂, while that of the
-    projection grows without bound as singular values come close or r̂ becomes small.
     """
     unit = pair_size(source, reference)
-    heads, parts = solution.heads, solution.unprojected
-    has_one = heads is None or heads.score.shape[1] == 1
-    if config.compare == "pose" or parts is None:
-        loss = _projected_loss(solution.pose, truth, source, reference, config)
-    elif heads is None or (config.compare == "unprojected" and has_one):
-        loss = _unprojected_loss(parts, truth, unit, config)
-    else:
-        loss = _negative_log_likelihood(heads, truth, unit)
+    loss = _loss_of_poses(solution, truth, source, reference, config)
     keypoints = (solution.source_keypoints, solution.reference_keypoints)
     if config.keypoint_weight and keypoints[0].shape[1]:
         apart = truth.act(keypoints[0]) - keypoints[1]
@@ -105,35 +93,38 @@ def pose_loss(
     if config.mating_weight and solution.source_mating is not None:
         assert solution.reference_mating is not None
         both = solution.source_mating, solution.reference_mating
-        loss = loss + config.mating_weight * mating_loss(*both, source, reference, truth)[0]
+        loss = loss + config.mating_weight * mating_loss(*both, source, reference, truth)
     if config.spread_weight:
         x, y = (crowding(each / unit[:, None, None], config.spread_reach) for each in keypoints)
         loss = loss + config.spread_weight * (x + y)
     return loss
 
 
-def _projected_loss(
-    pose: Rigid, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
+def _loss_of_poses(
+    solution: Solution, truth: Rigid, source: Cloud, reference: Cloud, config: LossConfig
 ) -> Float[Tensor, " b"]:
-    if config.translation == "displacement":
-        away = square_displacement(pose, truth, source, reference)
+    r""":math:`\|r^\top r_{gt} - I\|^2 + w\,d^2` of a pose or its parts, or minus a log-likelihood.
+
+    Of the parts, r is r̂ before its projection, and d the distance that the true pose leaves between the
+    anchors, over the pair's size. The gradient is linear in r̂, while that of the projection grows without
+    bound as singular values come close or r̂ becomes small.
+    """
+    heads, parts, unit = solution.heads, solution.unprojected, pair_size(source, reference)
+    has_one = heads is None or heads.score.shape[1] == 1
+    if config.compare == "pose" or parts is None:
+        rotation, pose = solution.pose.rotation, solution.pose
+        if config.translation == "displacement":
+            away = square_displacement(pose, truth, source, reference)
+        else:
+            away = (pose.translation - truth.translation).square().sum(1)
+    elif heads is None or (config.compare == "unprojected" and has_one):
+        gap = parts.reference_anchor[..., None, :] - truth.act(parts.source_anchor[..., None, :])
+        rotation, away = parts.r_hat, gap.square().sum((-2, -1)) / unit.square()
     else:
-        away = (pose.translation - truth.translation).square().sum(1)
-    return (pose.rotation - truth.rotation).square().sum((1, 2)) + config.translation_weight * away
-
-
-def _unprojected_loss(
-    parts: Unprojected, truth: Rigid, unit: Float[Tensor, " b"], config: LossConfig
-) -> Float[Tensor, " b"]:
-    gap = parts.reference_anchor[..., None, :] - truth.act(parts.source_anchor[..., None, :])
-    away = gap.square().sum((-2, -1)) / unit.square()
-    return (parts.r_hat - truth.rotation).square().sum((-2, -1)) + config.translation_weight * away
-
-
-def _negative_log_likelihood(heads: Heads, truth: Rigid, unit: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
-    """Minus the log-density of the truth, in a unit that gives r̂ as large a gradient as the other losses."""
-    each = log_density(heads, truth, unit)
-    return -(2 / CONCENTRATION) * (heads.log_weight.to(each.dtype) + each).logsumexp(1)
+        each = log_density(heads, truth, unit)
+        # in a unit that gives r̂ as large a gradient as the other losses
+        return -(2 / CONCENTRATION) * (heads.log_weight.to(each.dtype) + each).logsumexp(1)
+    return (rotation - truth.rotation).square().sum((-2, -1)) + config.translation_weight * away
 
 
 def dense_loss(
@@ -152,33 +143,28 @@ def dense_loss(
         off = (said.to_other - label.to_other).square().sum(-1)
         off = (off + (said.to_center - label.to_center).square().sum(-1)) / unit[:, None].square()
         each = config.contact_weight * contact + config.vector_weight * off
-        total = total + _mean(each[..., None], cloud)[:, 0, 0] / 2
+        total = total + cloud.mean(each[..., None])[:, 0, 0] / 2
     return total
 
 
 def dense_labels(source: Cloud, reference: Cloud, truth: Rigid) -> tuple[Dense, Dense]:
     """The truth at each point; ``contact`` is a probability here, e^-(d/δ)² of the distance d."""
     near = NEAR * pair_size(source, reference)[:, None]
-    moved = truth.act(source.points)
-    distance = torch.cdist(moved.float(), reference.points.float())
-    if source.mask is not None:
-        distance = distance.masked_fill(~source.mask[:, :, None], torch.inf)
-    if reference.mask is not None:
-        distance = distance.masked_fill(~reference.mask[:, None], torch.inf)
+    moved = replace(source, points=truth.act(source.points))
+    distance = assembled_distances(moved, reference)
     numbers = [_count(cloud) for cloud in (source, reference)]
-    center = _centroid(replace(source, points=moved)) * numbers[0] + _centroid(reference) * numbers[1]
+    center = moved.centroid() * numbers[0] + reference.centroid() * numbers[1]
     center = center / (numbers[0] + numbers[1])
 
     def label(own: Tensor, other: Tensor, rows: Tensor, turn: Tensor) -> Dense:
-        to_other = other.gather(1, rows[..., None].expand(-1, -1, 3)) - own
+        to_other = take_rows(other, rows) - own
         contact = torch.exp(-(to_other.square().sum(-1) / near.square()))
         return Dense(contact, to_other @ turn, (center - own) @ turn)
 
     still = torch.eye(3).to(truth.rotation)
-    return (
-        label(moved, reference.points, distance.argmin(2), truth.rotation),  # row vectors: v @ r is rᵀ v
-        label(reference.points, moved, distance.argmin(1), still),
-    )
+    x, y = moved.points, reference.points
+    of_source = label(x, y, distance.argmin(2), truth.rotation)  # row vectors: v @ r is rᵀ v
+    return of_source, label(y, x, distance.argmin(1), still)
 
 
 def _count(cloud: Cloud) -> Float[Tensor, "b 1 1"] | float:
@@ -192,7 +178,7 @@ def square_displacement(pose: Rigid, truth: Rigid, source: Cloud, reference: Clo
 
     :math:`(\|g\,m(X) - g_{gt}\,m(X)\|^2 + \|g^{-1} m(Y) - g_{gt}^{-1} m(Y)\|^2) / 2 s^2`.
     """
-    x, y = _centroid(source), _centroid(reference)
+    x, y = source.centroid(), reference.centroid()
     off_x = (pose.act(x) - truth.act(x)).square().sum((1, 2))
     off_y = (pose.inverse().act(y) - truth.inverse().act(y)).square().sum((1, 2))
     return (off_x + off_y) / (2 * pair_size(source, reference) ** 2)
@@ -201,7 +187,7 @@ def square_displacement(pose: Rigid, truth: Rigid, source: Cloud, reference: Clo
 def pair_size(source: Cloud, reference: Cloud) -> Float[Tensor, " b"]:
     """Root mean square distance of the points of both clouds from their own centroids, both alike."""
     x, y = (
-        _mean((cloud.points - _centroid(cloud)).square().sum(-1, keepdim=True), cloud)[:, 0, 0]
+        cloud.mean((cloud.points - cloud.centroid()).square().sum(-1, keepdim=True))[:, 0, 0]
         for cloud in (source, reference)
     )
     return ((x + y) / 2).sqrt()
@@ -213,17 +199,6 @@ def crowding(keypoints: Float[Tensor, "b l 3"], reach: float) -> Float[Tensor, "
     i, j = torch.triu_indices(count, count, offset=1, device=keypoints.device)
     gaps = ((keypoints[:, i] - keypoints[:, j]).square().sum(-1) + 1e-12).sqrt()
     return (reach - gaps).clamp_min(0).mean(1)
-
-
-def _centroid(cloud: Cloud) -> Float[Tensor, "b 1 3"]:
-    return _mean(cloud.points, cloud)
-
-
-def _mean(values: Float[Tensor, "b n f"], cloud: Cloud) -> Float[Tensor, "b 1 f"]:
-    if cloud.mask is None:
-        return values.mean(1, keepdim=True)
-    weight = cloud.mask[..., None].to(values)
-    return (values * weight).sum(1, keepdim=True) / weight.sum(1, keepdim=True)
 
 
 class Trainer:
@@ -299,11 +274,9 @@ def make_optimizers(
     parameters: Iterable[nn.Parameter], config: OptimizerConfig
 ) -> tuple[torch.optim.Optimizer, ...]:
     """Muon for matrices, AdamW for the rest, or one for all; ``times`` is the rate over the config's."""
-    matrices: list[nn.Parameter] = []
-    others: list[nn.Parameter] = []
-    for each in parameters:
-        is_matrix = each.ndim == 2 and min(each.shape) >= SIDE
-        (matrices if config.name == "muon" and is_matrix else others).append(each)
+    every = list(parameters)
+    matrices = [p for p in every if config.name == "muon" and p.ndim == 2 and min(p.shape) >= SIDE]
+    others = [p for p in every if all(p is not matrix for matrix in matrices)]
     rate, decay = config.rate, config.weight_decay
     made: list[torch.optim.Optimizer] = []
     if matrices:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from math import ceil
 from operator import itemgetter
@@ -14,18 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Dataset
 
 from bitr.data import AssemblyPair, data_root, dataset, info, is_name
-from bitr.data.own import listed_pairs, own_pairs
+from bitr.data.own import OwnPair, listed_pairs, own_pairs
 from bitr.data.piece import Piece, with_features
 from bitr.data.poses import Pairs, reseed
 from bitr.data.registry import PLUS
 from bitr.data.transforms import apply_warp, both, deform, jitter, random_stretch, random_warp, thin
 from bitr.errors import InputError
-from bitr.groups import Cloud, Rigid
+from bitr.groups import Cloud, Rigid, map_tensors
 from bitr.io import Geometry
 from bitr.layers import nearest_neighbors
 from bitr.model import BITRConfig
@@ -62,6 +63,17 @@ class Source:
         """The place in the split of pair i."""
         return i if self.rows is None else self.rows[i]
 
+    def own_pairs(self) -> list[OwnPair]:
+        """The entries of a user's pairs, unread."""
+        pairs = [pair for pair in listed_pairs(Path(self.name)) if (pair.split or "test") == self.split]
+        return pairs if self.rows is None else [pairs[row] for row in self.rows]
+
+    def ids(self) -> list[str]:
+        if not is_name(self.name):
+            return [pair.id for pair in self.own_pairs()]
+        pairs = self.open(0)
+        return [pairs[row].id for row in (range(len(pairs)) if self.rows is None else self.rows)]
+
 
 def sources(config: DataConfig) -> tuple[Source, Source, str]:
     """The pairs to train with, the pairs to validate with, and the data set's name in reports.
@@ -74,7 +86,7 @@ def sources(config: DataConfig) -> tuple[Source, Source, str]:
     train, val = _splits(name)
     if val is not None:
         return Source(name, config.root, train, None), Source(name, config.root, val, None), label
-    ids = _ids(Source(name, config.root, train, None))
+    ids = Source(name, config.root, train, None).ids()
     if len(ids) < 2:
         raise InputError(f"{name}: {len(ids)} pair to train with, expected at least 2: one is held out")
     order = sorted(range(len(ids)), key=lambda i: hashlib.sha256(ids[i].encode()).digest())
@@ -95,15 +107,6 @@ def _splits(name: str) -> tuple[str, str | None]:
     return "train", "val" if "val" in said else None
 
 
-def _ids(source: Source) -> list[str]:
-    if is_name(source.name):
-        ids = [pair.id for pair in source.open(0)]
-    else:
-        pairs = listed_pairs(Path(source.name))
-        ids = [pair.id for pair in pairs if (pair.split or "test") == source.split]
-    return ids if source.rows is None else [ids[row] for row in source.rows]
-
-
 def split_record(
     train: Source, val: Source, val_ids: Sequence[str], label: str, earlier: Collection[str] = ()
 ) -> dict[str, object]:
@@ -112,25 +115,21 @@ def split_record(
     A user's pairs are listed by ids and fingerprints, also of ``earlier`` weights; a data set's by split.
     """
     is_listed = not is_name(train.name) or train.rows is not None
+    held_out = [] if is_name(val.name) else [pair.fingerprint() for pair in val.own_pairs()]
+    trained_on = [] if is_name(train.name) else [pair.fingerprint() for pair in train.own_pairs()]
+    names = dict.fromkeys(part.partition(":")[0] for part in train.name.split(PLUS))
+    frozen = [files("bitr.data").joinpath("splits", f"{name}.json") for name in names]
+    assigned_by = b"".join(file.read_bytes() for file in frozen if file.is_file())
     content: dict[str, object] = {
         "data": label,
-        "train": {"split": train.split, "pairs": len(train), "ids": _ids(train) if is_listed else None},
+        "train": {"split": train.split, "pairs": len(train), "ids": train.ids() if is_listed else None},
         "val": {"split": val.split, "ids": list(val_ids)},
-        "trained_on": sorted({*_fingerprints(train), *earlier}),
-        "held_out": _fingerprints(val),
-        "assigned_by": _frozen_hash(train.name),
+        "trained_on": sorted({*trained_on, *earlier}),
+        "held_out": held_out,
+        "assigned_by": hashlib.sha256(assigned_by).hexdigest() if assigned_by else None,
     }
     text = json.dumps(content, sort_keys=True)
     return {**content, "sha256": hashlib.sha256(text.encode()).hexdigest()}
-
-
-def _fingerprints(source: Source) -> list[str]:
-    """Hashes of a user's own pairs, by which they are known again; none of a data set's."""
-    if is_name(source.name):
-        return []
-    pairs = [p for p in listed_pairs(Path(source.name)) if (p.split or "test") == source.split]
-    rows = range(len(pairs)) if source.rows is None else source.rows
-    return [pairs[row].fingerprint() for row in rows]
 
 
 @dataclass(frozen=True)
@@ -191,13 +190,6 @@ def read_split(run: Path) -> Seen:
         raise InputError(f"{path}: does not say what was trained on ({error!r:.80})") from error
 
 
-def _frozen_hash(name: str) -> str | None:
-    names = dict.fromkeys(part.partition(":")[0] for part in name.split(PLUS))
-    found = [files("bitr.data").joinpath("splits", f"{each}.json") for each in names]
-    content = [file.read_bytes() for file in found if file.is_file()]
-    return hashlib.sha256(b"".join(content)).hexdigest() if content else None
-
-
 @dataclass
 class Stream(Dataset[AssemblyPair]):
     """Pair number s of a run: epoch s // n, in its own order, sampled anew; the number alone decides."""
@@ -207,8 +199,7 @@ class Stream(Dataset[AssemblyPair]):
     seed: int
     data: DataConfig
     model: BITRConfig
-    _opened: tuple[int, Sequence[AssemblyPair]] | None = field(default=None, repr=False)
-    _order: tuple[int, np.ndarray] | None = field(default=None, repr=False)
+    _now: tuple[int, Sequence[AssemblyPair], np.ndarray] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, source: Source, config: TrainConfig) -> Stream:
@@ -216,8 +207,8 @@ class Stream(Dataset[AssemblyPair]):
 
     def __getitem__(self, number: int) -> AssemblyPair:
         epoch, place = divmod(number, self.length)
-        pairs = self._pairs(self.seed * EPOCHS + epoch)
-        pair = pairs[self.source.row(int(self._order_of(epoch)[place]))]
+        pairs, order = self._open(epoch)
+        pair = pairs[self.source.row(int(order[place]))]
         rng = np.random.default_rng([self.seed, 1, number])
         if not self.model.normals:  # nothing then has to turn them
             pair = both(pair, lambda side: replace(side, normals=None))
@@ -227,50 +218,34 @@ class Stream(Dataset[AssemblyPair]):
             pair = apply_warp(pair, random_warp(pair, self.data.warp, rng))
         return sample(pair, self.data.points, self.data.noise, self.model, rng)
 
-    def __getitems__(self, numbers: list[int]) -> list[Batch | InputError]:
+    def __getitems__(self, numbers: range) -> list[Batch | InputError]:
         """One batch, or its error: raised in a worker, it would arrive with a traceback in it."""
         try:
             return [collate([self[number] for number in numbers], self.model.num_neighbors)]
         except InputError as error:
             return [error]
 
-    def _pairs(self, seed: int) -> Sequence[AssemblyPair]:
-        """The pairs, opened once in each process and sampled anew for each epoch."""
-        if self._opened is None or self._opened[0] != seed:
-            pairs = self.source.open(seed) if self._opened is None else reseed(self._opened[1], seed)
-            self._opened = (seed, pairs)
-        return self._opened[1]
-
-    def _order_of(self, epoch: int) -> np.ndarray:
-        if self._order is None or self._order[0] != epoch:
+    def _open(self, epoch: int) -> tuple[Sequence[AssemblyPair], np.ndarray]:
+        """The pairs, opened once in each process and sampled anew for each epoch, and their order in it."""
+        if self._now is None or self._now[0] != epoch:
+            seed = self.seed * EPOCHS + epoch
+            pairs = self.source.open(seed) if self._now is None else reseed(self._now[1], seed)
             order = np.random.default_rng([self.seed, 0, epoch]).permutation(self.length)
-            self._order = (epoch, order)
-        return self._order[1]
+            self._now = (epoch, pairs, order)
+        return self._now[1:]
 
 
-@dataclass(frozen=True)
-class Numbers(Sampler[list[int]]):
+def numbers(first_step: int, steps: int, batch: int, rank: int, world: int) -> Iterator[range]:
     """The numbers of the pairs of each step that this process computes: every ``world``-th of the batch."""
-
-    first_step: int
-    steps: int
-    batch: int
-    rank: int
-    world: int
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for step in range(self.first_step, self.steps):
-            yield list(range(step * self.batch + self.rank, (step + 1) * self.batch, self.world))
-
-    def __len__(self) -> int:
-        return self.steps - self.first_step
+    for step in range(first_step, steps):
+        yield range(step * batch + rank, (step + 1) * batch, world)
 
 
-def batches(stream: Stream, numbers: Numbers, workers: int) -> Iterator[Batch]:
-    """Batches in order, made ahead in ``workers`` processes."""
+def batches(stream: Stream, steps: Iterator[range], workers: int) -> Iterator[Batch]:
+    """The batch of each step, in order, made ahead in ``workers`` processes."""
     loader = DataLoader(
         stream,
-        batch_sampler=numbers,
+        batch_sampler=steps,  # type: ignore[arg-type]
         collate_fn=itemgetter(0),
         num_workers=workers,
         # a copy of a process that already computes in threads may hang in them
@@ -304,12 +279,7 @@ class Batch:
         return len(self.ids)
 
     def to(self, device: torch.device) -> Batch:
-        def move(cloud: Cloud) -> Cloud:
-            parts = {each.name: getattr(cloud, each.name) for each in fields(Cloud)}
-            there = {k: v.to(device, non_blocking=True) for k, v in parts.items() if v is not None}
-            return Cloud(**there)
-
-        return Batch(move(self.source), move(self.reference), self.truth.to(device), self.ids)
+        return map_tensors(lambda tensor: tensor.to(device, non_blocking=True), self)
 
 
 def sample(
@@ -339,23 +309,16 @@ def collate(pairs: Sequence[AssemblyPair], neighbors: int | None = None) -> Batc
 
 
 def _cloud(geometries: Sequence[Geometry], neighbors: int | None) -> Cloud:
-    sizes = [len(geometry.points) for geometry in geometries]
-    most = max(sizes)
-    mask = None if min(sizes) == most else torch.arange(most) < torch.tensor(sizes)[:, None]
-    normals = [geometry.normals for geometry in geometries if geometry.normals is not None]
-    colors = [geometry.colors for geometry in geometries if geometry.colors is not None]
-    points = _pad([geometry.points for geometry in geometries], most)
-    return Cloud(
-        points,
-        _pad(normals, most) if normals else None,
-        _pad(colors, most) if colors else None,
-        mask,
-        None if neighbors is None else nearest_neighbors(points, neighbors, mask)[0],
-    )
+    def padded(name: str) -> Float[Tensor, "b n 3"] | None:
+        parts = [getattr(geometry, name) for geometry in geometries]
+        if parts[0] is None:
+            return None
+        return pad_sequence([torch.from_numpy(part).double() for part in parts], batch_first=True)
 
-
-def _pad(rows: Sequence[Float64[np.ndarray, "_ 3"]], most: int) -> Float[Tensor, "b n 3"]:
-    out = torch.zeros(len(rows), most, 3, dtype=torch.float64)
-    for place, values in zip(out, rows, strict=True):
-        place[: len(values)] = torch.from_numpy(values)
-    return out
+    sizes = torch.tensor([len(geometry.points) for geometry in geometries])
+    points = padded("points")
+    assert points is not None
+    most = points.shape[1]
+    mask = None if int(sizes.min()) == most else torch.arange(most) < sizes[:, None]
+    index = None if neighbors is None else nearest_neighbors(points, neighbors, mask)[0]
+    return Cloud(points, padded("normals"), padded("colors"), mask, index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,17 @@ from bitr.settings import to_mapping, to_toml
 from bitr.training import folder
 from bitr.training.config import TrainConfig
 from bitr.training.distributed import Group, join, listen_for_stop
-from bitr.training.folder import FOLDER, Listener, Meter, Progress, Record, RunLog, Silent, Step
+from bitr.training.folder import FOLDER, METRICS, Listener, Meter, Progress, Record, RunLog, Silent, Step
 from bitr.training.step import Objective, Trainer, rate_at
 from bitr.training.stream import (
     SPLIT,
     STAND_IN,
     Batch,
-    Numbers,
     Source,
     Stream,
     batches,
     collate,
+    numbers,
     read_split,
     sample,
     seen_by,
@@ -126,12 +126,31 @@ class Run:
             write_text(self.out / "config.toml", to_toml(self.config), force=True)
             write_text(self.out / SPLIT, json.dumps(split, indent=1) + "\n", force=True)
 
+    def _restore(self) -> Progress:
+        """Progress of the newest whole checkpoint that the leading process finds, if any."""
+        place = self.out / FOLDER
+        data, notes = folder.newest(place) if self.group.leads else (None, [])
+        for note in notes:
+            self.listener.noted(note)
+        data = self.group.from_leader(data)
+        if data is None:
+            return Progress()
+        content, tensors = folder.read(data, place)
+        folder.check_same_run(content["config"], to_mapping(self.config), self.out)
+        begun = read_split(self.out).data or self.label
+        if STAND_IN in begun + self.label and begun != self.label:
+            raise InputError(
+                f"{self.out}: was begun on {begun}, and {self.label} is what is here now; choose another "
+                "--output for a new run"
+            )
+        return folder.restore(content, tensors, self.trainer.parts)
+
     def go(self, stop_asked: Callable[[], bool]) -> dict[str, Any]:
         """Takes the remaining steps; validates, records and saves between them."""
         run, progress = self.config.run, self.progress
         self.listener.started(progress.step, run.steps, self._describe_data())
-        numbers = Numbers(progress.step, run.steps, run.batch, self.group.rank, self.group.world)
-        pairs = batches(Stream.of(self.train_source, self.config), numbers, self.config.data.workers)
+        steps = numbers(progress.step, run.steps, run.batch, self.group.rank, self.group.world)
+        pairs = batches(Stream.of(self.train_source, self.config), steps, self.config.data.workers)
         while progress.step < run.steps and not 0 < run.patience <= progress.worse:
             with self.meter.waiting():
                 batch = next(pairs).to(self.group.device)
@@ -140,7 +159,7 @@ class Run:
             if is_last or progress.step % run.validate_every == 0:
                 self._record(self._validate())
             elif progress.step % run.log_every == 0:
-                self._record(None)
+                self._record({})
             if is_last or step.stop or progress.step % run.checkpoint_every == 0:
                 self._checkpoint()
             if step.stop:
@@ -150,11 +169,11 @@ class Run:
     def _describe_data(self) -> str:
         """The data in one line; a stand-in says so, and how to get what it stands in for."""
         counts = f"{self.epoch} pairs, {self.held_out.count} held out"
-        if self.train_source.name == self.config.data.name:
+        name, missing = self.train_source.name, self.config.data.name
+        if name == missing:
             return f"training on {self.label}: {counts}"
-        missing = self.config.data.name
         return (
-            f"training on {self.train_source.name}, a stand-in for {missing}, which is not here: {counts}; "
+            f"training on {name}, a stand-in for {missing}, which is not here: {counts}; "
             f"to get {missing}: {info(missing).source}"
         )
 
@@ -172,44 +191,41 @@ class Run:
             return step
         progress.skipped += 1
         progress.skipped_in_a_row += 1
-        self.listener.noted(
-            f"step {progress.step}: loss or gradient not finite, step left out; its pairs: {ids}"
-        )
-        if progress.skipped_in_a_row >= self.config.run.skips:
+        number, in_a_row = progress.step, progress.skipped_in_a_row
+        self.listener.noted(f"step {number}: loss or gradient not finite, step left out; its pairs: {ids}")
+        if in_a_row >= self.config.run.skips:
             self._checkpoint()
             raise TrainingError(
-                f"{progress.skipped_in_a_row} steps in a row had a loss or gradient that is not finite, the "
-                f"last on the pairs {ids}; a lower optimizer.rate may help. The run is kept at step "
-                f"{progress.step}"
+                f"{in_a_row} steps in a row had a loss or gradient that is not finite, the last on the pairs "
+                f"{ids}; a lower optimizer.rate may help. The run is kept at step {number}"
             )
         return step
 
-    def _validate(self) -> Validation:
+    def _validate(self) -> dict[str, float]:
         """Errors of the averaged weights on the held-out pairs; saves the weights if they are the best."""
-        found = self.held_out.errors(self.trainer.averaged)
-        progress = self.progress
+        found, progress = self.held_out.errors(self.trainer.averaged), self.progress
         progress.worse += 1
-        if found.loss < progress.best_loss:
-            progress.best_loss, progress.best_step, progress.worse = found.loss, progress.step, 0
-            progress.best = asdict(found)
+        if found["loss"] < progress.best_loss:
+            progress.best_loss, progress.best_step, progress.worse = found["loss"], progress.step, 0
+            progress.best = found
             if self.group.leads:
                 self.save(self.trainer.parts.average, self.out / FILE_NAME)
         return found
 
-    def _record(self, validation: Validation | None) -> None:
+    def _record(self, validation: dict[str, float]) -> None:
         """Writes what the meter has measured, and starts a new one."""
-        run, meter, step = self.config.run, self.meter, self.progress.step
+        run, meter, progress = self.config.run, self.meter, self.progress
         seconds = meter.seconds
-        self.progress.seconds += seconds
+        progress.seconds += seconds
         record = Record(
-            step=step,
-            epoch=step * run.batch / self.epoch,
-            seconds=self.progress.seconds,
-            rate=rate_at(step - 1, run.steps, self.config.optimizer),
+            step=progress.step,
+            epoch=progress.step * run.batch / self.epoch,
+            seconds=progress.seconds,
+            rate=rate_at(progress.step - 1, run.steps, self.config.optimizer),
             samples_per_second=meter.steps * run.batch / seconds,
-            skipped=self.progress.skipped,
+            skipped=progress.skipped,
             **meter.means(),
-            **({f"val_{k}": v for k, v in asdict(validation).items()} if validation else {}),
+            **{f"val_{name}": value for name, value in validation.items()},
         )
         if self.log is not None:
             self.log.add(record)
@@ -222,33 +238,11 @@ class Run:
             data = folder.pack(self.trainer.parts, self.progress, to_mapping(self.config))
             folder.write(self.out / FOLDER, data, self.progress.step, self.config.run.keep)
 
-    def _restore(self) -> Progress:
-        """Progress of the newest whole checkpoint that the leading process finds, if any."""
-        data, notes = folder.newest(self.out / FOLDER) if self.group.leads else (None, [])
-        for note in notes:
-            self.listener.noted(note)
-        data = self.group.from_leader(data)
-        if data is None:
-            return Progress()
-        folder.check_same_run(folder.config_of(data), to_mapping(self.config), self.out)
-        self._check_same_data()
-        return folder.unpack(data, self.trainer.parts)
-
-    def _check_same_data(self) -> None:
-        """Refuses to go on with the data itself what was begun with its stand-in, and the reverse."""
-        begun = read_split(self.out).data or self.label
-        if STAND_IN in begun + self.label and begun != self.label:
-            raise InputError(
-                f"{self.out}: was begun on {begun}, and {self.label} is what is here now; choose another "
-                "--output for a new run"
-            )
-
     def _finish(self) -> dict[str, Any]:
         progress = self.progress
         if not progress.best:
-            raise TrainingError(
-                f"{self.out}: the loss on held-out pairs was never finite, so no weights were kept"
-            )
+            never = "the loss on held-out pairs was never finite, so no weights were kept"
+            raise TrainingError(f"{self.out}: {never}")
         result = {
             "data": self.label,
             "val": progress.best,
@@ -267,38 +261,27 @@ class Run:
         return result
 
 
-@dataclass(frozen=True)
-class Validation:
-    """Means over the validation pairs, and the median angle."""
-
-    loss: float
-    rotation_deg: float
-    median_deg: float
-    displacement: float
-    nearest_deg: float
-    """Δr of the head that is nearest to the truth."""
-
-
 class HeldOut:
     """The validation pairs, made once; each process computes its share of them."""
 
     def __init__(self, source: Source, config: TrainConfig, group: Group) -> None:
         pairs, self.group = source.open(0), group
-        self.count = min(config.data.val_pairs, len(source))
+        self.count, points = min(config.data.val_pairs, len(source)), config.data.points
         seen = [
-            sample(pairs[source.row(i)], config.data.points, 0.0, config.model, np.random.default_rng([2, i]))
+            sample(pairs[source.row(i)], points, 0.0, config.model, np.random.default_rng([2, i]))
             for i in range(self.count)
         ]
         self.ids = [pair.id for pair in seen]
         mine, size = range(group.rank, self.count, group.world), config.run.batch
-        self.batches: list[tuple[list[int], Batch]] = [
-            (list(rows), collate([seen[i] for i in rows], config.model.num_neighbors).to(group.device))
-            for rows in (mine[k : k + size] for k in range(0, len(mine), size))
+        self.batches = [
+            (rows, collate([seen[i] for i in rows], config.model.num_neighbors).to(group.device))
+            for rows in (list(mine[k : k + size]) for k in range(0, len(mine), size))
         ]
 
     @torch.no_grad()
-    def errors(self, objective: Objective) -> Validation:
-        table = torch.zeros(self.count, 4, dtype=torch.float64, device=self.group.device)
+    def errors(self, objective: Objective) -> dict[str, float]:
+        """Means over the pairs, and the median angle."""
+        table = torch.zeros(self.count, len(METRICS), dtype=torch.float64, device=self.group.device)
         for rows, batch in self.batches:
             try:
                 table[rows] = objective(batch).table().double()
@@ -306,4 +289,10 @@ class HeldOut:
                 raise InputError(f"held out, one of {', '.join(batch.ids)}: {error}") from error
         table = self.group.sum(table).cpu()
         loss, angle, displacement, nearest = table.mean(0).tolist()
-        return Validation(loss, angle, float(table[:, 1].median()), displacement, nearest)
+        return {
+            "loss": loss,
+            "rotation_deg": angle,
+            "median_deg": float(table[:, 1].median()),
+            "displacement": displacement,
+            "nearest_deg": nearest,
+        }
