@@ -44,6 +44,8 @@ SURE = 0.5
 """Confidence below which an answer is ``unsure``."""
 RIVAL = 0.5
 """Share of the best answer's chance from which on a different one makes the answer ``ambiguous``."""
+PROVEN = 10.0
+"""Score of the motion between two clouds that are copies of each other; nothing else scored more than 8 so far."""
 KEEP = 1.5
 """A given pose stays unless another scores better by this much."""
 UNLIKE = 100.0
@@ -331,6 +333,8 @@ def judge(
             candidates = _settle_again(sampled, candidates, freedom)
     rows = evidence(sampled, proposals, candidates)
     scores = network.verifier.scores(rows)
+    if freedom.is_full:  # clouds that agree point by point leave nothing to judge
+        scores[np.array(candidates.origins) == "copy"] = PROVEN
     order = _order(candidates, scores, settings)
     judged = Judged(sampled, proposals, candidates.take(order), rows[order], scores[order])
     for i in range(min(LOGGED, len(order))):
