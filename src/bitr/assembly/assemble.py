@@ -45,7 +45,7 @@ SURE = 0.5
 RIVAL = 0.5
 """Share of the best answer's chance from which on a different one makes the answer ``ambiguous``."""
 PROVEN = 10.0
-"""Score of the motion between two clouds that are copies of each other; nothing else scored more than 8 so far."""
+"""Score of the motion between two clouds that are copies; the surest other answer measured had 8."""
 KEEP = 1.5
 """A given pose stays unless another scores better by this much."""
 UNLIKE = 100.0
