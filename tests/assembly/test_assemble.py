@@ -264,12 +264,14 @@ def test_a_given_pose_is_kept_unless_another_is_clearly_better():
     np.testing.assert_allclose(exact.transformation, truth, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_good_start_is_not_moved_away():
     source, reference, truth = cut_pair()
     found = assembled(source, reference, init=truth)
     assert turn_between(found.transformation, truth) < 5
 
 
+@pytest.mark.slow
 def test_the_true_pose_as_a_start_does_not_lower_the_confidence():
     source, reference, truth = cut_pair()
     verifier = linear_verifier(-2.0, seam=8.0)
@@ -278,6 +280,7 @@ def test_the_true_pose_as_a_start_does_not_lower_the_confidence():
     assert assembled(source, reference, verifier, init=truth).confidence >= alone.confidence - 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "mate"])
 def test_a_method_can_be_forced(method):
     source, reference, _ = cut_pair(700)
@@ -369,6 +372,7 @@ def test_an_answer_that_is_hardly_likely_is_unsure_and_says_what_to_do():
     assert "--init" in found.reason
 
 
+@pytest.mark.slow
 def test_advice_leaves_out_what_was_done():
     source, reference, truth = cut_pair(300)
     found = assembled(source, reference, linear_verifier(-3.0), init=truth, hypotheses=3)
@@ -385,6 +389,7 @@ def test_a_likely_answer_without_a_rival_is_ok():
     assert found.confidence > 0.9
 
 
+@pytest.mark.slow
 def test_a_rival_makes_an_answer_ambiguous():
     source, reference, _ = cut_pair(700)
     found = assembled(source, reference, linear_verifier(3.0))  # all candidates are as likely
@@ -408,6 +413,7 @@ def test_two_symmetric_pieces_make_an_answer_ambiguous():
     assert both.reason.startswith("both pieces look the same after 23 turns, those of a cube")
 
 
+@pytest.mark.slow
 def test_unsure_answers_of_symmetric_pieces_say_both():
     pair = Geometry(solid("cube", 0)), Geometry(two_pieces(300)[1])
     found = assembled(*pair, linear_verifier(-3.0), points=1000)
@@ -423,6 +429,7 @@ def test_weights_that_the_confidence_was_not_fitted_with_are_warned_of():
         assert ("the confidence was fitted with other weights" in "".join(found.warnings)) != fitted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast", [False, True])
 def test_evaluate_measures_what_assemble_answers(fast):
     source, reference, truth = cut_pair(700)
@@ -437,6 +444,7 @@ def test_evaluate_measures_what_assemble_answers(fast):
         np.testing.assert_allclose(alone, answer.transformation, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_model_that_says_nearly_the_truth_is_brought_to_it(monkeypatch):
     source, reference, truth = cut_pair()
     told(monkeypatch, pose(np.eye(3), np.full(3, 0.02)) @ truth)

@@ -56,6 +56,7 @@ def test_without_ray_one_line_says_how_to_get_it(monkeypatch):
         batch.solve_on_ray("default", Settings())
 
 
+@pytest.mark.slow
 def test_no_workers_are_refused():
     pytest.importorskip("ray")
     with pytest.raises(InputError, match="workers = 0: expected at least 1"):

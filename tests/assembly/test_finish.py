@@ -60,6 +60,7 @@ def test_touching_keeps_the_laws():
     np.testing.assert_allclose(bi, g2 @ plain @ inverse(g1), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_every_method_finishes_what_is_proposed():
     x, y, _ = cut_pair(800)
     _, proposals, found = finished(x, y, init=motion(3))

@@ -150,6 +150,7 @@ def test_loops_that_close_are_evidence():
     assert_allclose(synchronised(graph, group).places[3], truth[3], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_doubtful_joints_prove_each_other_where_their_loops_close():
     """A ring of six, each joint as likely wrong as right: none convinces before the last loop closes."""
     truth = far_poses(6, 3)
@@ -165,6 +166,7 @@ def test_doubtful_joints_prove_each_other_where_their_loops_close():
     assert find_groups(graph_of(truth, chain | {(0, 5): 0.1}), 0.9) == []
 
 
+@pytest.mark.slow
 def test_a_part_that_no_loop_holds_is_not_proven_with_the_others():
     truth = far_poses(7, 4)
     loops = {(k, k + 1): 0.5 for k in range(5)} | {(0, 5): 0.5, (1, 4): 0.3, (0, 3): 0.3}
@@ -172,6 +174,7 @@ def test_a_part_that_no_loop_holds_is_not_proven_with_the_others():
     assert set(group.places) == set(range(6))
 
 
+@pytest.mark.slow
 def test_nothing_is_joined_without_belief():
     assert find_groups(graph_of(far_poses(4, 3), {(0, 1): 0.3}), 0.5) == []
 

@@ -37,6 +37,7 @@ def poses_of(assembly):
     return np.stack([h.transformation for h in assembly.hypotheses])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 def test_hypotheses_cover_the_orbit_of_a_solid_with_equal_weights(model_says, name):
     g1, g2 = motion(1), motion(2)
@@ -93,6 +94,7 @@ def test_a_ball_comes_back_turned_everywhere():
     assert apart.min() > 40
 
 
+@pytest.mark.slow
 def test_with_icp_every_image_is_brought_to_its_place(model_says):
     off = motion(3, size=0.02)
     off[:3, :3] = turns_about(np.array([0.6, 0.0, 0.8]), np.radians([7.0]))[0]
@@ -115,6 +117,7 @@ def test_few_hypotheses_are_the_first_of_many():
     assert np.array_equal(poses_of(few), poses_of(many)[:3])
 
 
+@pytest.mark.slow
 def test_more_hypotheses_keep_the_best_first():
     x, y = two_pieces(400)
     chosen = network()

@@ -34,6 +34,7 @@ def found(pair, most=4):
     return [frame.outside(g) for g in motions], [frame.outside(bring_together(x, y, g)) for g in motions]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_overlapping_pieces_are_found_from_nowhere(seed):
     pair = overlapping(seed)

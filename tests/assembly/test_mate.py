@@ -77,6 +77,7 @@ def broken():
     return a, b, frame.inside(truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_two_pieces_of_a_block_are_found_without_a_model(seed):
     x, y, truth = pieces(seed)
@@ -86,6 +87,7 @@ def test_two_pieces_of_a_block_are_found_without_a_model(seed):
     assert np.linalg.norm((best - frame.inside(truth))[:3, 3]) < 0.05
 
 
+@pytest.mark.slow
 def test_two_pieces_without_normals_are_found_as_well():
     x, y, truth = pieces(count=900)
     sampled = sample(Geometry(x[0]), Geometry(y[0]), network().model.config, 100, 1)
@@ -149,6 +151,7 @@ def test_a_swap_inverts_the_motions_of_creases(broken):
         assert others_beside[apart.argmin()] == pytest.approx(beside[i], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_the_motions_keep_the_laws(law):
     x, y, _ = pieces(count=500)
@@ -315,6 +318,7 @@ def test_the_motions_of_matches_keep_the_laws(law):
     np.testing.assert_allclose(found.chance, plain.chance, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_learned_motions_are_judged_beside_those_of_the_rims(broken):
     x, y, truth = broken
     start = shift(0.02, 0.03, -0.02) @ truth

@@ -76,6 +76,7 @@ def test_a_second_look_at_few_points_does_not_bring_the_same_motions_twice():
     assert min(apart, default=1.0) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", ["z", "none"])
 def test_a_second_look_seeks_among_all_motions_and_brings_them_to_those_allowed(turns):
     sampled, found = proposed(*two_pieces(500), frozenset(["overlap", "seam"]), samplings=1)

@@ -151,6 +151,7 @@ def test_two_objects_come_out_as_two_groups(pieces):
     assert all(np.array_equal(found.poses[group[0]], np.eye(4)) for group in found.groups)
 
 
+@pytest.mark.slow
 def test_where_nothing_belongs_together_all_is_left_over(pieces):
     found = solve_puzzle(pieces, Known([np.eye(4)] * 5, {}))
     assert (found.groups, sorted(found.left_over)) == ((), [0, 1, 2, 3, 4])
@@ -158,6 +159,7 @@ def test_where_nothing_belongs_together_all_is_left_over(pieces):
     assert np.isfinite(found.poses).all()
 
 
+@pytest.mark.slow
 def test_the_quick_look_comes_first_and_the_full_one_only_at_what_it_leaves(pieces):
     every = Known([np.eye(4)] * 5, {(a, b): 0.97 for a in range(5) for b in range(5)})
     solve_puzzle(pieces, every)

@@ -46,6 +46,7 @@ def test_overlapping_pieces_come_together(refine, pairs, keep):
     assert median_after(refine, [overlapping(seed, keep) for seed in range(pairs)]) < 1.0
 
 
+@pytest.mark.slow
 @METHODS
 @pytest.mark.parametrize("keep", [0.7, 0.5])
 def test_generated_shapes_come_together(root, refine, pairs, keep):
@@ -61,6 +62,7 @@ def test_outliers_do_not_matter(refine, pairs):
     assert median_after(refine, [with_outliers(seed) for seed in range(pairs)]) < 1.5
 
 
+@pytest.mark.slow
 @METHODS
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (5.0, 25.0)])
 def test_halves_of_a_cut_are_not_made_worse(root, refine, pairs, low, high):

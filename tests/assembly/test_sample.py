@@ -23,6 +23,7 @@ def spacing(points):
     return np.median(cKDTree(points).query(points, k=2)[0][:, 1])
 
 
+@pytest.mark.slow
 def test_both_pieces_are_seen_at_equal_density():
     rng = np.random.default_rng(0)
     small, large = ball(3000, rng), 2 * ball(6000, rng)

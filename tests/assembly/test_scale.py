@@ -34,6 +34,7 @@ def ratios(scans):
     return scale_ratios(*scans)
 
 
+@pytest.mark.slow
 def test_the_ratio_of_scans_that_overlap_is_found(ratios):
     assert ratios[0] == pytest.approx(1, rel=0.01)
 

@@ -118,6 +118,7 @@ def fractures(tmp_path_factory):
     return shapes("val", folder, 3, ShapesConfig(mix=(1.0, 0.0, 0.0)))[:6]
 
 
+@pytest.mark.slow
 def test_pieces_of_a_fracture_are_not_torn_apart(fractures):
     """Noisy samples of two surfaces that coincide where the solid broke."""
     found = [separate(pair.source, pair.reference, pair.ref_from_src) for pair in fractures]
@@ -294,6 +295,7 @@ def test_clouds_without_normals_are_left_and_the_answer_says_so(assembled):
     assert any("not separated: nothing tells the inside" in warning for warning in a.warnings)
 
 
+@pytest.mark.slow
 def test_pieces_that_touch_are_brought_apart_without_being_asked(monkeypatch):
     """A finished touch must not penetrate; the depths are told only where they were asked for."""
     told(monkeypatch, START)

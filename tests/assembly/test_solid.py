@@ -28,6 +28,7 @@ def meshes():
     return [(box(1, 2, 0.1).points, box().faces), (bumpy(0).points, bumpy(0).faces), *points]
 
 
+@pytest.mark.slow
 def test_distances_and_sides_are_exact():
     trimesh = pytest.importorskip("trimesh")
     for points, faces in meshes():

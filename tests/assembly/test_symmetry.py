@@ -119,6 +119,7 @@ def shapes_without_symmetry():
         yield cut(jug(2000, rng), 0.5, rng)[0]
 
 
+@pytest.mark.slow
 def test_shapes_without_symmetries_have_none():
     found = [symmetries(cloud.numpy()) for cloud in shapes_without_symmetry()]
     assert all(one.trivial for one in found)

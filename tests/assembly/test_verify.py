@@ -37,6 +37,7 @@ def plain(cut):
     return judged(*cut, init=motion(5))
 
 
+@pytest.mark.slow
 def test_evidence_is_finite_and_has_a_number_of_every_name(plain):
     assert plain.evidence.shape == (len(plain.candidates), len(NAMES))
     assert np.isfinite(plain.evidence).all()
@@ -77,6 +78,7 @@ def test_scores_come_best_first_after_a_given_pose_that_is_kept(plain):
     assert (np.diff(plain.scores[1:]) <= 0).all()
 
 
+@pytest.mark.slow
 def test_the_truth_of_a_crop_has_more_overlap_and_of_a_cut_more_seam_than_the_rest(plain, cut):
     pair = overlapping(0, n=600)
     found = judged(pair.source.points, pair.reference.points, init=pair.ref_from_src)
@@ -90,6 +92,7 @@ def test_the_truth_of_a_crop_has_more_overlap_and_of_a_cut_more_seam_than_the_re
     assert plain.evidence[given, NAMES.index("seam")] < 0.2
 
 
+@pytest.mark.slow
 def test_without_borders_and_in_few_points_evidence_is_finite():
     rng = np.random.default_rng(0)
     for x, y in ((rng.normal(size=(6, 3)), rng.normal(size=(40, 3))), two_pieces(60)):

@@ -83,6 +83,7 @@ def test_the_outermost_of_nested_stages_counts():
     assert watch.seconds.keys() == {"outer", "inner"}
 
 
+@pytest.mark.slow
 def test_the_stages_are_those_of_a_real_pass_and_leave_the_model_as_it_was():
     x, y = example_clouds(64, 1)
     model = BITR()

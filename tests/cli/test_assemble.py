@@ -133,6 +133,7 @@ def test_a_method_can_be_forced(engine, method):
     assert json.loads(out)["method"] == method
 
 
+@pytest.mark.slow
 def test_several_poses_are_listed_with_their_weights_and_all_are_written(engine, assemble, tmp_path):
     status, out, _ = engine("--hypotheses", "3", "-o", tmp_path / "pose.json")
     assert status == 0
@@ -148,6 +149,7 @@ def test_several_poses_are_listed_with_their_weights_and_all_are_written(engine,
     assert "pose 1" not in assemble()[1]
 
 
+@pytest.mark.slow
 def test_how_far_an_answer_can_be_trusted_is_told_to_people(engine, files, tmp_path):
     np.save(tmp_path / "cube.npy", solid("cube", 0))
     status, out, err = engine(pair=(tmp_path / "cube.npy", files[1]))
@@ -175,6 +177,7 @@ def test_a_given_pose_is_read_from_a_file(engine, tmp_path):
     refused(engine("--init", tmp_path / "none.txt"), "none.txt")
 
 
+@pytest.mark.slow
 def test_the_log_says_where_proposals_come_from(engine):
     err = engine("-v", "--json")[2]
     assert re.search(r"from +(model|seam|match) +score", " ".join(err.split()))

@@ -63,6 +63,7 @@ def test_the_shipped_weights_pass_through_assemble_too(capsys, tmp_path):
     assert f"<b>{worst['model, float32', 'bi']:.1e}</b>" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_broken_model_has_status_1_after_the_table(capsys, methods, monkeypatch):
     monkeypatch.setattr("bitr.evaluation.certificate.WAYS", ("fast",))  # the other takes longer
     monkeypatch.setattr("bitr.evaluation.certificate.FEWEST_FOR_A_MEDIAN", 1)

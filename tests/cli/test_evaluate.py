@@ -52,6 +52,7 @@ def evaluate(engine):
     return lambda *arguments: engine(*arguments, *([] if "--predictions" in arguments else ["--fast"]))
 
 
+@pytest.mark.slow
 def test_the_default_weights_on_own_pairs(engine, own_pairs):
     status, out, err = engine("default", own_pairs, "--limit", 1)
     assert (status, err) == (0, "")
@@ -110,6 +111,7 @@ def test_a_lawful_model_is_as_good_on_perturbed_pairs(evaluate, own_pairs):
             assert row["pooled"][error]["mean"] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_folder_gets_json_table_and_plots(evaluate, own_pairs, weights, tmp_path):
     folder = tmp_path / "out"
     status, out, err = evaluate(weights, own_pairs, "-o", folder)
@@ -127,6 +129,7 @@ def test_the_folder_gets_json_table_and_plots(evaluate, own_pairs, weights, tmp_
     assert json.loads((folder / "evaluation.json").read_text())["rows"][0]["pooled"]["pairs"] == 1
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_pairs_with_errors_laws_and_poses(evaluate, own_pairs, weights, tmp_path):
     path = tmp_path / "report.html"
     status, out, err = evaluate(weights, own_pairs, "--html", path)
@@ -152,6 +155,7 @@ def test_the_page_shows_the_pairs_with_errors_laws_and_poses(evaluate, own_pairs
     assert len(Parsed(path.read_text(encoding="utf-8")).all("script", **{"class": "scene"})) == 1
 
 
+@pytest.mark.slow
 def test_the_page_has_the_confidence_of_calibrated_weights(evaluate, own_pairs, weights, tmp_path):
     calibrated, path = tmp_path / "calibrated.safetensors", tmp_path / "report.html"
     with_verifier(weights, calibrated, linear_verifier(), ("model",))
@@ -295,6 +299,7 @@ def test_plots_without_matplotlib_are_refused_before_any_work(evaluate, own_pair
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_page_may_go_into_the_folder_that_the_command_makes(evaluate, own_pairs, weights, tmp_path):
     folder = tmp_path / "results"
     assert evaluate(weights, own_pairs, "--limit", 1, "-o", folder, "--html", folder / "page.html")[0] == 0

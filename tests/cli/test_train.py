@@ -176,6 +176,7 @@ def test_a_second_training_in_one_folder_is_refused_and_names_the_first(capsys, 
     assert not (run / LOCK).exists()
 
 
+@pytest.mark.slow
 def test_a_lock_that_a_killed_process_left_is_nobodys(capsys, tmp_path, finished):
     toml, made = finished
     run = Path(shutil.copytree(made, tmp_path / "run"))
@@ -238,6 +239,7 @@ def test_checkpoints_that_are_all_corrupt_are_one_line_and_left_alone(capsys, tm
     assert [path.read_bytes() for path in checkpoints(run)] == [b"nothing"] * 2
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
     capsys, monkeypatch, tmp_path, finished
 ):
@@ -367,6 +369,7 @@ def test_every_config_that_comes_with_bitr_can_be_used_by_its_name(capsys, path)
     assert capsys.readouterr().out == to_toml(from_file(TrainConfig, path))
 
 
+@pytest.mark.slow
 def test_json_is_one_object_and_lines_are_for_people(capsys, tmp_path, toml):
     assert main(["train", str(toml), "--output", str(tmp_path / "run"), "--json"]) == 0
     out, err = capsys.readouterr()
@@ -497,6 +500,7 @@ def test_beside_a_bar_validations_and_notes_are_lines(capsys):
 STAND_IN = ["--set", "data.name=bunny", "--set", "data.stand_in=bunny-stand-in", "--set", "run.steps=1"]
 
 
+@pytest.mark.slow
 def test_a_stand_in_is_said_at_the_start_in_the_summary_and_in_the_record_and_measured_on(
     capsys, monkeypatch, tmp_path, toml
 ):
@@ -548,6 +552,7 @@ def test_pairs_that_were_trained_on_are_no_test_wherever_they_lie(capsys, tmp_pa
     assert "trained on all of its 2 pairs, expected others to measure on" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_new_pairs_are_measured_on_and_what_first_weights_were_trained_on_is_known(
     capsys, tmp_path, finished, pairs
 ):

@@ -14,6 +14,7 @@ from bitr.io import Geometry, write
 from tests.data.cases import box, gaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["obj", "glb"])
 def test_breaking_bad_folders(tmp_path, suffix):
     """Boxes that were cut in two: the fragments meet where they were cut."""

@@ -97,6 +97,7 @@ def test_labels_are_without_their_ending():
     assert label("kevinzakka/m:models/Hilary/model.obj") == "Hilary"
 
 
+@pytest.mark.slow
 def test_each_object_has_a_pair_and_neighbours_are_of_different_objects(root):
     for split in SPLITS:
         pairs = dataset("openshapes:cut", split, root)
@@ -112,6 +113,7 @@ def test_each_object_has_a_pair_and_neighbours_are_of_different_objects(root):
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "kinds"),
     [
@@ -210,6 +212,7 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(tmp_path):
         dataset("openshapes", "train", tmp_path)
 
 
+@pytest.mark.slow
 def test_counts_of_the_real_file(real_data):
     objects = {split: dataset("openshapes", split, real_data).make.objects for split in SPLITS}
     assert {split: len(found) for split, found in objects.items()} == {"train": 774, "val": 102, "test": 85}

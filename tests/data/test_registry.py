@@ -79,6 +79,7 @@ def test_pairs_are_a_lazy_sequence():
         Pairs("x", "train", -1, make, range(10))
 
 
+@pytest.mark.slow
 def test_streams_differ_in_every_argument_and_are_the_same_in_every_process():
     arguments = [
         ("a", "train", 0, 0),

@@ -302,6 +302,7 @@ def test_no_scan_is_in_two_splits(real_data):
     assert listed == frozen_splits("outdoor")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_low_overlap_is_of_the_smaller_fragment_and_not_of_neighbours_only(real_data, split):
     pairs = dataset("indoor:low", split, real_data)
@@ -315,6 +316,7 @@ def test_low_overlap_is_of_the_smaller_fragment_and_not_of_neighbours_only(real_
         assert 0.09 < np.mean(cKDTree(large).query(small)[0] < 0.2) < 0.31
 
 
+@pytest.mark.slow
 def test_low_overlap_is_found_among_all_pairs_of_a_place():
     """Strips of 2 m that begin 0.6 m from each other: those 1.8 m apart share 0.2 m, and 0.2 m of reach."""
     rng = np.random.default_rng(0)

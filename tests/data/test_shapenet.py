@@ -32,6 +32,7 @@ def shapenet(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "points"), [("airplane", 717), ("car-motorbike", 1024)])
 def test_shapenet_folders(shapenet, name, points):
     found = {split: [pair.id for pair in dataset(name, split, shapenet)] for split in ("train",)}
@@ -120,6 +121,7 @@ def at(shape, cloud):
     raise AssertionError("the cloud is not drawn from the shape")
 
 
+@pytest.mark.slow
 def test_airplanes_keep_the_share_that_is_asked_for(real_data):
     for keep in (0.7, 0.5, 0.3):
         pair = dataset(f"airplane:{keep}", "test", real_data)[0]

@@ -41,6 +41,7 @@ def root(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS[1:])
 def test_no_pose_is_right(root, split):
     pairs = dataset("unrelated", split, root)
@@ -54,6 +55,7 @@ def test_no_pose_is_right(root, split):
         assert not move(pair, pair.ref_from_src, pair.ref_from_src).related
 
 
+@pytest.mark.slow
 def test_size_does_not_tell(root):
     pairs = dataset("unrelated", "val", root)
     for i in range(12):
@@ -71,6 +73,7 @@ def test_both_sides_are_of_different_families(root):
     assert family("someone/pack:models/anchor_0.obj") == "someone/anchor"
 
 
+@pytest.mark.slow
 def test_pairs_depend_on_their_number_and_seed_alone(root):
     one, again, other = (dataset("unrelated", "train", root, seed)[2] for seed in (0, 0, 1))
     np.testing.assert_array_equal(one.source.points, again.source.points)
@@ -92,11 +95,13 @@ def test_related_is_the_default_and_is_judged_as_before():
     assert is_right(pair, pair.ref_from_src)
 
 
+@pytest.mark.slow
 def test_they_are_not_written_as_pairs_with_a_pose(root, tmp_path):
     with pytest.raises(InputError, match="test/0/open: its pieces do not belong together"):
         write_pairs(tmp_path / "out", [dataset("unrelated", "test", root)[0]], "test")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_real_rooms_are_of_different_scenes(real_data, split):
     made = dataset("unrelated", split, real_data).make

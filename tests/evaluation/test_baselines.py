@@ -69,6 +69,7 @@ def test_a_small_turn_is_undone(name, degrees):
     assert apart(found, pair) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bound", *GLOBAL])
 def test_a_large_turn_is_undone_by_what_needs_no_start(name):
     pair = easy_pair(140, n=2000)

@@ -40,6 +40,7 @@ def rows(count, rng, slope=6.0, candidates=5):
     return found
 
 
+@pytest.mark.slow
 def test_the_fit_separates_right_from_wrong():
     rng = np.random.default_rng(0)
     verifier, held_back = calibrate(ORIGIN, rows(200, rng))
@@ -55,6 +56,7 @@ def test_the_fit_separates_right_from_wrong():
     np.testing.assert_array_equal(check(again, rows(5, rng)).confidence >= 0, True)
 
 
+@pytest.mark.slow
 def test_few_pairs_added_to_a_base_tell_more_than_alone():
     rng = np.random.default_rng(5)
     base, _ = calibrate(ORIGIN, rows(300, rng))
@@ -78,6 +80,7 @@ def test_noise_is_not_held_for_knowledge():
     assert calibrate(ORIGIN, noise)[1].to_dict()["auroc"] < 0.75
 
 
+@pytest.mark.slow
 def test_the_same_rows_and_seed_give_the_same_fit():
     one, other = (calibrate(ORIGIN, rows(60, np.random.default_rng(2)))[0] for _ in range(2))
     assert one.to_dict() == other.to_dict()
@@ -113,6 +116,7 @@ def test_joints_are_the_methods_of_right_answers():
     assert set(joints_of(best, given + others)) <= set(METHODS)
 
 
+@pytest.mark.slow
 def test_candidates_are_those_of_assemble_with_what_is_right():
     source, reference, truth = cut_pair(300)
     pair = AssemblyPair(source, reference, truth, "pair")

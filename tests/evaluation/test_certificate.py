@@ -62,6 +62,7 @@ def paths(certificate):
     return list(dict.fromkeys(row.path for row in certificate.rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["default", "paper"])
 def test_the_default_and_paper_models_pass(kind):
     certificate = certify(untrained_model(kind, 0, torch.float32), trials=1)
@@ -83,6 +84,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_law_is_found_on_every_path_and_no_other_is_blamed(name):
     make, broken = BROKEN[name]
@@ -93,6 +95,7 @@ def test_a_broken_law_is_found_on_every_path_and_no_other_is_blamed(name):
     assert certificate.verdict == f"Broken: {', '.join(f'Δ_{law}' for law in broken)}."
 
 
+@pytest.mark.slow
 def test_certifying_does_not_change_the_model():
     model = small()
     before = {name: value.clone() for name, value in model.state_dict().items()}

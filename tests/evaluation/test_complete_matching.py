@@ -30,6 +30,7 @@ def found(tmp_path_factory):
         return result("complete-matching", plan(tmp_path_factory.mktemp("complete"), limit=1))
 
 
+@pytest.mark.slow
 def test_the_motion_of_a_shape_is_found_exactly_and_the_rest_is_measured(found):
     exact, *others = found.tables
     assert [table.title for table in found.tables] == ["X = Y", "resampled", "noisy 0.01", "cropped 0.9"]

@@ -91,6 +91,7 @@ def test_a_config_gets_the_steps_that_fit_and_no_more_than_it_has(machine):
     assert fit_steps(long, 1e9).run.steps == 10**6
 
 
+@pytest.mark.slow
 def test_the_loop_itself_is_timed(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "PROBE", 8)
     settings = config(write_folder(tmp_path / "pairs", 3), run_steps=10**6)

@@ -83,6 +83,7 @@ def learned(request):
     return model, examples
 
 
+@pytest.mark.slow
 def test_it_learns_two_pairs_by_heart(learned):
     model, examples = learned
     assert worst_angle(untrained(model.name), *examples) > 60

@@ -159,6 +159,7 @@ def test_the_command_writes_the_laws_and_prints_json(tmp_path, monkeypatch, caps
     assert {cells[0] for cells in found["rows"]} | {"model"} == kept
 
 
+@pytest.mark.slow
 def test_speed_has_the_rows_of_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "FULL", speed.Patience(rounds=1, seconds=0.0, least=1))
     monkeypatch.setattr(tables, "SPEED", (("default", 64, 1), ("paper", 64, 2)))

@@ -56,6 +56,7 @@ def test_harmonics_are_smooth_at_zero():
     assert torch.autograd.gradcheck(lambda v: torch.cat(solid_harmonics(v, 4), -1), v)
 
 
+@pytest.mark.slow
 def test_tables_first_needed_during_inference_serve_training_too():
     clebsch_gordan.cache_clear()
     with torch.inference_mode():

@@ -49,6 +49,7 @@ def move(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
     return points @ pose[:3, :3].T + pose[:3, 3]
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 100), scale=st.floats(1e-3, 1e3), normals=st.booleans())
 @settings(deadline=None)
 def test_the_sample_moves_and_scales_with_the_mesh(seed, scale, normals):

@@ -203,6 +203,7 @@ def test_representations_without_scalars_or_a_common_degree_are_refused():
             TransformerLayer(Rep(rep_in), Rep(rep_out), radial, radial, heads=2, head_channels=1, tied=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["default", "paper"])
 @pytest.mark.parametrize("sides", [1, 2])
 def test_backward_pass_is_the_derivative_of_the_forward_pass(rng, sides, kind):
@@ -215,6 +216,7 @@ def test_backward_pass_is_the_derivative_of_the_forward_pass(rng, sides, kind):
     assert torch.autograd.gradcheck(run, (points, *field.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["default", "paper"])
 def test_backward_pass_is_right_for_padded_clouds(rng, kind):
     layer, points = make_layer(1, 1, kind), random_points(8, 3, rng).requires_grad_()
@@ -228,6 +230,7 @@ def test_backward_pass_is_right_for_padded_clouds(rng, kind):
     assert torch.autograd.gradcheck(run, (points, *field.values()))
 
 
+@pytest.mark.slow
 def test_backward_pass_is_right_for_the_papers_functions_with_an_envelope(rng):
     layer, points = make_layer(1, 1, "paper"), random_points(6, 3, rng).requires_grad_()
     field = {d: f.requires_grad_() for d, f in random_field(rep_of(1, 1, 2), 6, rng).items()}

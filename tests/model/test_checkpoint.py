@@ -57,6 +57,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert [f.name for f in tmp_path.iterdir()] == ["m.safetensors"]
 
 
+@pytest.mark.slow
 def test_equal_weights_give_equal_bytes(tmp_path):
     """In another process too, where Python and safetensors shuffle dictionaries in another order."""
     path = bitr.save(BITR(CONFIG), tmp_path / "m.safetensors")

@@ -78,6 +78,7 @@ def test_the_likelihood_keeps_all_three_laws(model, pair, rng):
         )
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_samples_are_likelier_than_the_same_places_turned_at_random(model, pair):
     x, y = pair

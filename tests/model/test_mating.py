@@ -138,6 +138,7 @@ def test_padding_changes_nothing():
     torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 def test_steps_on_one_pair_make_its_matches_likelier():
     x, y, g = pair()
     net, found = model(), []

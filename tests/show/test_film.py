@@ -86,6 +86,7 @@ def test_the_way_is_slow_at_both_ends_alike():
     assert 0 < on_the_way[0] < 0.1 * on_the_way.max()
 
 
+@pytest.mark.slow
 def test_a_large_cloud_makes_a_small_file(tmp_path):
     points = np.random.default_rng(0).standard_normal((50_000, 3))
     write_animation(tmp_path / "a.gif", Scene(points, points + 1, np.eye(4)), force=False)

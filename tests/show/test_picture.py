@@ -114,6 +114,7 @@ def yellow_starts(pixels):
     return np.flatnonzero(colored(pixels, "yellow").any(0))[0]
 
 
+@pytest.mark.slow
 def test_red_and_blue_before_yellow_and_blue_after(tmp_path):
     before, after = panels(drawn(cut_scene(), tmp_path / "a.png"))
     for panel, source, other in ((before, "red", "yellow"), (after, "yellow", "red")):

@@ -341,6 +341,7 @@ def test_text_from_outside_stays_text_in_an_evaluation(title):
     assert all(e["attrs"]["src"].startswith("data:image/svg+xml") for e in parsed.all("img"))
 
 
+@pytest.mark.slow
 def test_many_pairs_of_large_clouds_make_a_page_of_limited_size():
     points = np.random.default_rng(0).standard_normal((30_000, 3))
     report = report_of(np.linspace(0, 180, 2 * MOST_ROWS).tolist(), ("a", "b"))

@@ -205,6 +205,7 @@ def test_every_setting_that_makes_a_difference_is_compared(settings, tmp_path):
     assert len(FREE) == 7
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_few_pairs_falls(tmp_path):
     for split in ("train", "val"):
         write_folder(tmp_path / "data" / split, 2)
@@ -216,6 +217,7 @@ def test_the_loss_of_a_few_pairs_falls(tmp_path):
     assert losses[-1] < losses[0] / 10
 
 
+@pytest.mark.slow
 def test_steps_that_are_not_finite_are_left_out_counted_and_named(tmp_path, settings, monkeypatch):
     seen = []
 

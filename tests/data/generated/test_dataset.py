@@ -156,6 +156,7 @@ def test_the_data_set_tells_what_it_is(root):
         shapes("all", root)
 
 
+@pytest.mark.slow
 def test_kinds_come_in_the_given_mix(root):
     config = ShapesConfig(points=50, solids=6, mix=(2.0, 1.0, 1.0))
     pairs = shapes("train", root, config=config)[:200]
@@ -232,6 +233,7 @@ def test_settings_out_of_range_are_named(name, value):
 # options: pairs of one kind, and meshes of the user's
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "kinds"), [("cut", {"cut"}), ("crop", {"crop"}), ("apart", {"cut", "fracture"})]
 )
@@ -246,6 +248,7 @@ def test_an_unknown_option_is_refused_with_those_there_are():
         info("shapes:sliced")
 
 
+@pytest.mark.slow
 def test_noisy_crops_have_noise_of_one_per_cent_on_both_sides(root):
     noisy = dataset("shapes:noisy", "val", root)
     clean = shapes("val", root, config=ShapesConfig(mix=(0.0, 0.0, 1.0), noise=0.0))
@@ -273,6 +276,7 @@ def test_splits_of_vessels_have_no_shape_in_common_and_seeds_sample_anew(root):
     assert len(paths | {ShapeCache(cache_folder(root), (2, 8)).path(first) for first in FIRST.values()}) == 6
 
 
+@pytest.mark.slow
 def test_worn_breaks_stand_apart_and_fresh_ones_do_not(root):
     """In place, points of a worn break are farther from the other piece by what both have lost."""
     fresh, worn = (
@@ -287,6 +291,7 @@ def test_worn_breaks_stand_apart_and_fresh_ones_do_not(root):
         assert gap[1] > gap[0] + 0.004  # 0.01 is lost on either side, on average, beside the sampling
 
 
+@pytest.mark.slow
 def test_the_noise_of_worn_fractures_is_half_a_per_cent(root):
     config = MIXES["eroded"][0]
     noisy = dataset("shapes:eroded", "val", root)
@@ -294,6 +299,7 @@ def test_the_noise_of_worn_fractures_is_half_a_per_cent(root):
     assert (noisy[0].source.points - quiet[0].source.points).std() == pytest.approx(0.005, rel=0.1)
 
 
+@pytest.mark.slow
 def test_pieces_that_share_points_by_area_have_one_density(root):
     """The typical spacing is that of the other side, where each side has as many points it is not."""
     pairs = shapes("val", root, config=clean("fracture", points=1500, by_area=True))
@@ -311,6 +317,7 @@ def meshes(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_meshes_are_cut_and_cropped_in_turn(meshes):
     pairs = dataset("shapes:meshes", "test", meshes)
     assert len(pairs) == 24
@@ -342,6 +349,7 @@ def test_a_cloud_among_the_meshes_is_refused_by_name(meshes):
         dataset("shapes:meshes", "test", meshes)
 
 
+@pytest.mark.slow
 def test_scans_see_nothing_behind_anything_else(root):
     config = ShapesConfig(points=4000, solids=6, mix=ONLY["crop"], is_seen=True, noise=0.0)
     for i in range(3):

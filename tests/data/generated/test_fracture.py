@@ -58,6 +58,7 @@ def chamfer(a: np.ndarray, b: np.ndarray) -> float:
     return float(cKDTree(a).query(b)[0].mean() + cKDTree(b).query(a)[0].mean())
 
 
+@pytest.mark.slow
 def test_solids_break_into_as_many_pieces_as_asked(fractures):
     got = [len(found.pieces) for _, found in fractures]
     asked = [pieces for _, pieces in CASES]

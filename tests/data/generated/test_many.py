@@ -51,6 +51,7 @@ def test_pieces_of_a_fracture_lie_against_each_other(root):
     assert max(nearest) < 0.05
 
 
+@pytest.mark.slow
 def test_foreign_and_missing_pieces(root):
     case = puzzles("val", root, 0, ManyConfig("cut", (5, 5), 1, 1, points=100))[0]
     assert sorted(case.objects) == [0, 0, 0, 0, 1]

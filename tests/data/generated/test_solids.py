@@ -28,6 +28,7 @@ def many() -> list[tuple[str, trimesh.Trimesh]]:
     ]
 
 
+@pytest.mark.slow
 def test_every_solid_is_closed_connected_and_fits_the_unit_ball(many):
     for family, mesh in many:
         assert mesh.is_watertight, family
@@ -46,6 +47,7 @@ def test_every_family_makes_solids(family):
         assert mesh.volume > 0
 
 
+@pytest.mark.slow
 def test_solids_are_varied(many):
     """In size and slenderness, in how much of their hull they fill, and in how many holes they have."""
     assert len({family for family, _ in many}) >= 7

@@ -17,6 +17,7 @@ SIZES = {"mug-hanging": (30, 5, 5), "bowl-placing": (40, 10, 10)}
 NAMES = list(SIZES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_splits_have_the_sizes_of_the_paper(name):
     pytest.importorskip("pybullet")  # type checking looks at an item of each
@@ -25,6 +26,7 @@ def test_the_splits_have_the_sizes_of_the_paper(name):
     assert len(sim_pairs(name, "train", n=1000)) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_pair_is_what_cameras_see_and_its_pose_brings_them_together(name):
     pytest.importorskip("pybullet")
@@ -38,6 +40,7 @@ def test_a_pair_is_what_cameras_see_and_its_pose_brings_them_together(name):
     assert gap < 0.01  # they touch; clouds of 1024 points are about 4 mm apart where surfaces do
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_made_from_nothing_twice_and_read_back_it_is_the_same_pair(name, tmp_path, monkeypatch):
     pytest.importorskip("pybullet")
@@ -51,6 +54,7 @@ def test_made_from_nothing_twice_and_read_back_it_is_the_same_pair(name, tmp_pat
         assert np.array_equal(pair.ref_from_src, pairs[0].ref_from_src)
 
 
+@pytest.mark.slow
 def test_a_damaged_stored_file_is_made_again(tmp_path, monkeypatch):
     pytest.importorskip("pybullet")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -74,6 +78,7 @@ def test_stored_pairs_need_no_simulator(tmp_path, monkeypatch):
         scene_of("bowl-placing/val/1/0")
 
 
+@pytest.mark.slow
 def test_other_seeds_and_splits_have_other_objects():
     pytest.importorskip("pybullet")
     ids = [f"bowl-placing/{split}/{seed}/0" for split in SPLITS for seed in (0, 1)]
@@ -81,6 +86,7 @@ def test_other_seeds_and_splits_have_other_objects():
     assert len(shapes) == len(ids)
 
 
+@pytest.mark.slow
 def test_a_bowl_works_however_it_is_turned_about_its_axis_and_a_mug_has_none():
     pytest.importorskip("pybullet")
     pair = sim_pairs("bowl-placing", "test")[0]

@@ -194,6 +194,7 @@ def engine(network):
         yield page
 
 
+@pytest.mark.slow
 def test_a_pair_is_shown_with_the_answer_for_its_files_and_then_answered_as_it_stands(network):
     with (
         Viewer(network, few_points(8), port=0, points=100, method="seam") as viewer,
@@ -209,6 +210,7 @@ def test_a_pair_is_shown_with_the_answer_for_its_files_and_then_answered_as_it_s
         assert len(seen[-1].assembly.hypotheses) > 1
 
 
+@pytest.mark.slow
 def test_while_a_piece_is_held_the_pose_goes_with_it_and_is_computed_when_it_is_let_go(engine, monkeypatch):
     solved, solve = [], engine.solver.solve
     monkeypatch.setattr(engine.solver, "solve", lambda given: solved.append(given) or solve(given))
@@ -231,6 +233,7 @@ def test_while_a_piece_is_held_the_pose_goes_with_it_and_is_computed_when_it_is_
     assert f"{engine.answer.law_error:.1e}" in engine.panel._facts.content
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_after_the_piece_was_taken_again_is_carried_to_where_it_is(engine, monkeypatch):
     solve = engine.solver.solve
 
