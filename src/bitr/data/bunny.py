@@ -28,6 +28,7 @@ BUNNIES = {"train": 1000, "val": 100, "test": 100}
 """One shape has no others to test on; the splits differ in samples and planes."""
 JUGS = {"train": 10_000, "val": 1000, "test": 1000}
 """No two pairs are of the same jug, whatever their split and seed."""
+JUG_POINTS = 800
 PROFILE = ((0.35, 0.55), (0.6, 0.85), (0.6, 0.9), (0.3, 0.5), (0.35, 0.55))
 """Least and greatest radius at heights 0, ¼, ½, ¾ and 1 of the body, which is between 1.5 and 2.2 tall."""
 GRID = 96  # patches of a surface along each of its two parameters, for drawing points by area
@@ -143,7 +144,7 @@ def _normal(generator: torch.Generator, *shape: int) -> Tensor:
 
 def _make_jug(split: str, i: int, rng: np.random.Generator) -> AssemblyPair:
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-    pieces = cut(jug(800, generator), rng.uniform(0.3, 0.7), generator)
+    pieces = cut(jug(JUG_POINTS, generator), rng.uniform(0.3, 0.7), generator)
     source, reference = (
         Geometry(piece.numpy(), name=f"jug-{i}-{side}") for piece, side in zip(pieces, "ab", strict=True)
     )
