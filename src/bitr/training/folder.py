@@ -32,7 +32,7 @@ FREE = {
 }
 """Settings that may change when a run goes on: they do not change the weights."""
 METRICS = ("loss", "rotation_deg", "displacement", "nearest_deg")
-"""Of each pair: loss, Δr, displacement over the pair's size, and Δr of the nearest head."""
+"""Loss, Δr, displacement over the pair's size, and Δr of the nearest head, of each pair."""
 TRAIN, VAL, CHANCE = "#9aa4b1", "#d1462f", "#33363a"
 CHANCE_DEG = 126.5  # mean angle of a rotation drawn uniformly
 
