@@ -347,10 +347,13 @@ def test_on_a_small_screen_the_panel_scrolls_and_can_be_folded(viewer, new_tab):
     assert 0 <= left < right <= width
     assert height / 3 < top < bottom <= height
     assert tab.evaluate("document.documentElement.scrollWidth") <= width  # nothing lies beside the screen
-    tab.evaluate("document.getElementById('bitr-copy').scrollIntoView({block: 'center'})")
-    button = tab.evaluate(f"{box}(document.getElementById('bitr-copy').getBoundingClientRect())")
-    assert left <= button[0] < button[1] <= right
-    assert top <= button[2] < button[3] <= bottom
+
+    def is_in_sight():  # what comes above it may still be on its way
+        tab.evaluate("document.getElementById('bitr-copy').scrollIntoView({block: 'center'})")
+        button = tab.evaluate(f"{box}(document.getElementById('bitr-copy').getBoundingClientRect())")
+        return left <= button[0] < button[1] <= right and top <= button[2] < button[3] <= bottom
+
+    until(is_in_sight, "the button to copy the pose in the panel")
     tab.evaluate("[...panel.querySelectorAll('*')].find((e) => e.style.cursor === 'pointer').click()")
     until(
         lambda: all(colored(pictured(tab, page), name).any() for name in ("red", "yellow", "blue")),
