@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from jaxtyping import Int64
 from scipy.spatial import cKDTree
 
-from bitr.assembly.align import Frame, Points, centroid, side_by_side
+from bitr.assembly.align import Frame, Points, centroid
 from bitr.assembly.mate import Sheets
 from bitr.assembly.surface import Rows, Surface, bareness, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
@@ -75,27 +74,23 @@ def sample(
     ``breaks`` asks for closed pieces as sheets; normals that are not given are then estimated.
     """
     log.info("choosing points of %s and %s", source.name, reference.name)
-    dense = tuple(side_by_side(*(partial(_dense, side, seed) for side in (source, reference))))
-    areas = tuple(side_by_side(*(partial(area_of_cloud, side.points) for side in dense)))
+    dense = _dense(source, seed), _dense(reference, seed)
+    areas = area_of_cloud(dense[0].points), area_of_cloud(dense[1].points)
     counts = _counts(dense, areas, surface, None)
     frame = Frame.of(*(side.points for side in dense))
     if not frame.unit > 0:
         raise InputError(f"{source.name} and {reference.name}: all points are at one place, expected shapes")
-    sides = zip(dense, counts, strict=True)
-    rows = side_by_side(*(partial(_farthest, side.points, count, 0) for side, count in sides))
+    rows = [_farthest(side.points, count, 0) for side, count in zip(dense, counts, strict=True)]
     places = frame.source(dense[0].points[rows[0]]), frame.reference(dense[1].points[rows[1]])
     given = [side.normals[own] for side, own in zip(dense, rows, strict=True) if side.normals is not None]
     normals: tuple[Points | None, ...] = (given[0], given[1]) if len(given) == 2 else (None, None)
-    x, y = side_by_side(*(partial(Surface.of, *side) for side in zip(places, normals, strict=True)))
+    x, y = (Surface.of(points, own) for points, own in zip(places, normals, strict=True))
     sheets = None
     if breaks:
         x, y, sheets = _closed(x, y, *normals)
     few = _counts(dense, areas, None, budget)
-    *seen, fewer_x, fewer_y = side_by_side(
-        *(partial(_seen, dense, few, start, rows, config) for start in range(samplings)),
-        *(partial(_fewer, side, COARSE) for side in (x, y)),
-    )
-    return Sampled(frame, x, y, sheets, (fewer_x, fewer_y), dense, tuple(seen))
+    seen = tuple(_seen(dense, few, start, rows, config) for start in range(samplings))
+    return Sampled(frame, x, y, sheets, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
 
 
 def _closed(
@@ -108,7 +103,7 @@ def _closed(
     if x_normals is None or y_normals is None:
         if max(side.border.clear.sum() / len(side.points) for side in (x, y)) > OPEN:
             return x, y, None
-        x_normals, y_normals = side_by_side(*(partial(outward_normals, side) for side in (x, y)))
+        x_normals, y_normals = outward_normals(x), outward_normals(y)
         near = Surface.of(x.points, x_normals), Surface.of(y.points, y_normals)
     else:
         near = x, y
