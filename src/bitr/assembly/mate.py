@@ -27,6 +27,7 @@ from bitr.assembly.align import (
     moved,
     root_mean_square,
 )
+from bitr.assembly.breaks import break_finder
 from bitr.assembly.match import Correspondences, match_motions
 from bitr.assembly.seam import Met
 from bitr.assembly.surface import Border, Rows, Sample, Surface, couple, unit_rows
@@ -51,6 +52,8 @@ most."""
 APART, LEAST_BEYOND, STRAIGHTEST = 0.8, 0.15, 0.95
 """Cosine between normals below which a point lies beyond the crease, the least weight of such points, and the
 cosine between the two sheets from which on there is no crease."""
+LIKELY = 0.25
+"""Share of the points, or creases, that are the likeliest to lie on, or at, a break."""
 ANCHORS, RIM_ANCHORS = 144, 64
 """Creases and rim points of either piece that are laid onto each other."""
 SUPPLEMENT = 0.35
@@ -137,8 +140,11 @@ class Creases(Sample):
     tree: KdTree
 
     @classmethod
-    def of(cls, rim: Rim, surface: Surface, outward: Points) -> Creases | None:
-        """The clear creases of a rim, by the surface's normals that point outwards; None where few are."""
+    def of(cls, rim: Rim, surface: Surface, outward: Points, broken: Numbers) -> Creases | None:
+        """The clear creases of a rim, by the surface's normals that point outwards; None where few are.
+
+        Half of the anchors are among those that have an old surface here and a break beyond, by ``broken``.
+        """
         count = min(AROUND, len(surface.points))
         rows, squared = surface.tree.batch_knn_search(rim.feet, count)
         normals = outward[rows.view(np.int64)]
@@ -154,7 +160,10 @@ class Creases(Sample):
         points = feet + POST * surface.spacing * own
         tree = KdTree(points)
         beside = tree.batch_knn_search(points, min(LOCAL, len(points)))[0].view(np.int64)
-        anchors = farthest_points(feet, min(ANCHORS, len(feet)))
+        here, there = (
+            (part * broken[rows]).sum(1) / part.sum(1) for part in (weight - far + 1e-12, far + 1e-12)
+        )
+        anchors = _spread(feet, (there * (1 - here))[clear], ANCHORS)
         return cls(points, feet, own, beyond[clear], beside, anchors, tree)
 
 
@@ -165,6 +174,8 @@ class Sheets(Sample):
     points: Points
     normals: Points
     spacing: float
+    broken: Numbers
+    """Chance of each point to lie on a break."""
     rim: Rim
     creases: Creases | None
     """None where hardly any two sheets meet."""
@@ -192,9 +203,18 @@ class Sheets(Sample):
         cosine = np.einsum("bki,bi->bk", normals[near], border.normals)
         clearest = np.take_along_axis(cosine, np.abs(cosine).argmax(1)[:, None], 1)
         rim = Rim.of(border, border.normals * np.where(clearest < 0, -1.0, 1.0), surface.spacing)
-        order = farthest_points(points, min(FINE[1], len(points)))
-        creases = Creases.of(rim, surface, normals)
-        return cls(points, normals, surface.spacing, rim, creases, order, beside, tree)
+        broken = break_finder().chances(points, normals)
+        order = _spread(points, broken, FINE[1])
+        creases = Creases.of(rim, surface, normals, broken)
+        return cls(points, normals, surface.spacing, broken, rim, creases, order, beside, tree)
+
+
+def _spread(points: Points, likely: Numbers, most: int) -> Rows:
+    """Numbers of points that are far from each other, in turns of the likeliest ones and of all."""
+    best = np.argsort(-likely, kind="stable")[: max(FEWEST, round(LIKELY * len(points)))]
+    each = min(most // 2, len(best))
+    chosen = best[farthest_points(points[best], each)], farthest_points(points, each)
+    return np.stack(chosen, axis=1).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +230,11 @@ class Mates:
     """Share of both surfaces right beside a contact, on the same sheet, but not in contact."""
     depth: Numbers
     """Share of both surfaces that penetrates the other, more for what reaches deeper."""
+    broken_smaller: Numbers
+    """Share of what looks broken that is in contact, of the piece that has less."""
+    broken_larger: Numbers
+    broken_contact: Numbers
+    """Mean chance of what is in contact to be a break; 0 where nothing is."""
 
     @property
     def score(self) -> Numbers:
@@ -323,17 +348,22 @@ def mates(x: Sheets, y: Sheets, motions: Motions) -> Mates:
     spacing = _spacing(x, y)
     found = _Faced.of(x, y, motions)
     contact = np.clip(3 * found.contact(spacing), 0, 1) * (np.abs(found.height) < spacing)
-    shares, bare = [], []
+    shares, bare, covered, likely = [], [], [], []
     for side, own in ((x, contact[:, : len(x.points)]), (y, contact[:, len(x.points) :])):
         beside = np.clip(own[:, side.beside].mean(2) - own, 0, 1)
         shares.append(own.mean(1))
         bare.append((beside * (1 - own)).mean(1))
+        covered.append(own @ side.broken / side.broken.sum())
+        likely.append(own @ side.broken / np.maximum(own.sum(1), 1))
     return Mates(
         _rims(x, y, motions, FINE[0], MEETING),
         np.minimum(*shares),
         np.maximum(*shares),
         (bare[0] + bare[1]) / 2,
         found.depth(spacing) @ found.share,
+        np.minimum(*covered),
+        np.maximum(*covered),
+        (likely[0] + likely[1]) / 2,
     )
 
 

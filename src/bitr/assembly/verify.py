@@ -93,6 +93,9 @@ NAMES = (
     "mate_depth",
     "mate_margin",
     "mate_support",
+    "broken_smaller",
+    "broken_larger",
+    "broken_contact",
     "is_closed",
     "seam_margin",
     "overlap_margin",
@@ -248,7 +251,8 @@ def _mate_numbers(sampled: Sampled, poses: Motions) -> dict[str, Numbers]:
     zero = np.zeros(len(poses))
     if sampled.sheets is None:
         names = ("rims", "smaller", "larger", "uncovered", "depth", "margin")
-        return {"is_closed": zero} | {f"mate_{name}": zero for name in names}
+        broken = {f"broken_{name}": zero for name in ("smaller", "larger", "contact")}
+        return {"is_closed": zero} | {f"mate_{name}": zero for name in names} | broken
     found = mates(*sampled.sheets, poses)
     return {
         "mate_rims": found.rims,
@@ -257,6 +261,9 @@ def _mate_numbers(sampled: Sampled, poses: Motions) -> dict[str, Numbers]:
         "mate_uncovered": found.uncovered,
         "mate_depth": found.depth,
         "mate_margin": _margin(poses, found.score),
+        "broken_smaller": found.broken_smaller,
+        "broken_larger": found.broken_larger,
+        "broken_contact": found.broken_contact,
         "is_closed": zero + 1,
     }
 
@@ -347,21 +354,26 @@ class Verifier:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Verifier:
-        """The inverse of ``to_dict``; what does not fit raises."""
-        if tuple(values["names"]) != NAMES:
+        """The inverse of ``to_dict``; what does not fit raises. Evidence that is newer than the file has no weight."""
+        names = tuple(values["names"])
+        if not set(names) <= set(NAMES) or len(set(names)) < len(names):
             raise InputError("the verifier inside is for other evidence than this version has; fit it again")
         arrays = {
             name: np.array(values[name], dtype=np.float64)
             for name in ("low", "high", "hidden", "hidden_bias", "last", "calibration")
         }
         width = arrays["hidden"].shape[-1]
-        shapes = {"low": (len(NAMES),), "high": (len(NAMES),), "hidden": (len(NAMES), width)}
+        shapes = {"low": (len(names),), "high": (len(names),), "hidden": (len(names), width)}
         shapes |= {"hidden_bias": (width,), "last": (width,), "calibration": (3,)}
         for name, shape in shapes.items():
             if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
                 raise InputError(f"the verifier inside is damaged: {name} is not {shape} finite numbers")
         if not np.isfinite(last_bias := float(values["last_bias"])):
             raise InputError(f"the verifier inside is damaged: last_bias is {last_bias}")
+        columns = [NAMES.index(name) for name in names]
+        for name in ("low", "high", "hidden"):
+            known, arrays[name] = arrays[name], np.zeros((len(NAMES), *arrays[name].shape[1:]))
+            arrays[name][columns] = known
         return cls(**arrays, last_bias=last_bias, origin=dict(values["origin"]))
 
 

@@ -261,13 +261,13 @@ def _not_upright(world_from_object: Pose) -> str | None:
 
 
 TASKS = {
-    "mug-hanging": Task({"train": 30, "val": 5, "test": 5}, _draw_mug, is_round=False),
-    "bowl-placing": Task({"train": 40, "val": 10, "test": 10}, _draw_bowl, is_round=True),
+    "mug-hanging": Task({"train": 400, "val": 40, "test": 60}, _draw_mug, is_round=False),
+    "bowl-placing": Task({"train": 400, "val": 40, "test": 60}, _draw_bowl, is_round=True),
 }
 
 
 def sim_pairs(name: str, split: str, root: Path | None = None, seed: int = 0, n: int | None = None) -> Pairs:
-    """Open the first ``n`` pairs (None: as many as the paper has); no object is in two splits."""
+    """Open the first ``n`` pairs (None: all); no object is in two splits."""
     storage.check_split(name, split)
     rows = range(TASKS[name].sizes[split] if n is None else n)
     return Pairs(name, split, seed, partial(_make, name, split, seed, root), rows)
