@@ -2,13 +2,15 @@
 
     python -m benchmarks.breaks --keep FOLDER --out src/bitr/weights/breaks.json
 
-The described points of every data set are kept in FOLDER, so that an interrupted run goes on; all cores are used.
-Needs BITR_DATA. Training splits are fitted on, validation splits are told of, and no test split is opened.
+The described points of every data set are kept in FOLDER, so that an interrupted run goes on; all cores are
+used. Needs BITR_DATA. Training splits are fitted on, validation splits are told of, and no test split is
+opened.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -98,7 +100,7 @@ def fit(described: Described, touched: np.ndarray) -> dict[str, object]:
     x = torch.from_numpy(np.clip((described - mean) / spread, -4, 4))
     y = torch.from_numpy(touched).float()
     sizes = (x.shape[1], HIDDEN, HIDDEN, 1)
-    layers = [torch.nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    layers = [torch.nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
     silu = torch.nn.SiLU()
     network = torch.nn.Sequential(layers[0], silu, layers[1], silu, layers[2])
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)

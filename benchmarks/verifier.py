@@ -57,12 +57,12 @@ PAIRS = {
     ("shapes:scan", "val"): (12, 30),
     ("openshapes:scan", "val"): (24, 70),
 }
-"""First pair of each data set and split, and the one after the last: broken pieces, whose evidence is new, from
-the first one on, and of the others those that the verifiers before have not seen."""
+"""First pair of each data set and split, and the one after the last: broken pieces, whose evidence is new,
+and of the others those that the verifiers before have not seen."""
 
 CARD = {
     "command": "python -m benchmarks.verifier --keep FOLDER --base OLD.json --out verifier.json",
-    "base": "a verifier of 1,384 earlier pairs; the difference from it is fitted on these",
+    "base": "the verifier of 1,319 earlier pairs, a difference from one of 1,384; this is one from it",
     "for": "two pieces that overlap, meet at borders or breaks, or do not belong together",
     "limits": "fitted on pairs of about 1,000 points a piece; kinds of pieces that are not listed may differ",
     "terms": "numbers fitted on generated and openly licensed shapes, public scans and fractures",

@@ -201,6 +201,17 @@ def test_a_damaged_verifier_is_refused_in_one_line(checkpoint, tmp_path, name):
     assert "\n" not in str(error.value)
 
 
+def test_evidence_that_is_newer_than_a_file_has_no_weight():
+    """A file without one of the names scores as one that gives it no weight."""
+    verifier = linear_verifier(0.5, seam=2.0, overlap_larger=-1.0)
+    values = verifier.to_dict()
+    k = NAMES.index("broken_contact")
+    older = values | {"names": [name for name in NAMES if name != "broken_contact"]}
+    older |= {key: values[key][:k] + values[key][k + 1 :] for key in ("low", "high", "hidden")}
+    rows = np.random.default_rng(0).normal(size=(9, len(NAMES)))
+    np.testing.assert_allclose(Verifier.from_dict(older).scores(rows), verifier.scores(rows), rtol=1e-12)
+
+
 def test_a_checkpoint_keeps_its_verifier_and_joints(checkpoint, tmp_path):
     path, verifier = tmp_path / "fitted.safetensors", linear_verifier(0.5, seam=2.0)
     plain = Network.of(checkpoint)

@@ -69,6 +69,18 @@ def test_few_pairs_added_to_a_base_tell_more_than_alone():
     assert check(added, fresh).to_dict()["auroc"] > check(alone, fresh).to_dict()["auroc"] + 0.05
 
 
+@pytest.mark.slow
+def test_evidence_that_a_base_does_not_know_counts_in_what_is_added():
+    rng = np.random.default_rng(6)
+    values = linear_verifier(-2.0).to_dict()
+    values["names"] = [name for name in NAMES if name != "seam"]
+    for key in ("low", "high", "hidden"):
+        values[key] = [value for k, value in enumerate(values[key]) if k != TOLD]
+    base = Verifier.from_dict(values)
+    added, _ = calibrate(ORIGIN, rows(200, rng), base=base)
+    assert check(added, rows(300, rng)).to_dict()["auroc"] > 0.75
+
+
 def test_noise_is_not_held_for_knowledge():
     """No pair is checked by a fit that saw it."""
     rng = np.random.default_rng(1)

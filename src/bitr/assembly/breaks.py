@@ -28,7 +28,7 @@ POINTS = 1000
 REACHES = (3.0, 6.0, 12.0)
 """Spacings within which the surface around a point is described."""
 NEIGHBORS, SHEET = 9, 0.6
-"""Nearest points over which numbers are averaged, and the least cosine between the normals of two that are."""
+"""Nearest points over which numbers are averaged, and the cosine between normals above which they are."""
 ROUNDS = (2, 16)
 """Times that they are averaged."""
 FACING, BEYOND, OTHER_WALL = 0.5, -0.3, -0.5

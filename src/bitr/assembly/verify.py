@@ -354,7 +354,7 @@ class Verifier:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Verifier:
-        """The inverse of ``to_dict``; what does not fit raises. Evidence that is newer than the file has no weight."""
+        """The inverse of ``to_dict``; what does not fit raises. What is newer than the file has no weight."""
         names = tuple(values["names"])
         if not set(names) <= set(NAMES) or len(set(names)) < len(names):
             raise InputError("the verifier inside is for other evidence than this version has; fit it again")

@@ -256,7 +256,10 @@ def _fit(rows: Sequence[Rows], origin: Origin, seed: int, base: Verifier | None 
     So is its sum with a ``base``.
     """
     evidence = np.concatenate([each.evidence for each in rows])
-    low, high = np.quantile(evidence, RANGE, axis=0) if base is None else (base.low, base.high)
+    low, high = np.quantile(evidence, RANGE, axis=0)
+    if base is not None:  # what it gives no weight may be newer than it
+        known = base.hidden.any(axis=1)
+        low, high = np.where(known, base.low, low), np.where(known, base.high, high)
     scaled = 2 * (np.clip(evidence, low, high) - low) / np.maximum(high - low, 1e-9) - 1
     start = np.zeros(len(evidence)) if base is None else base.scores(evidence)
     decay = DECAY if base is None else BASE_DECAY
