@@ -32,7 +32,7 @@ from bitr.files import whole_file
 
 PAIRS = {
     ("shapes:cut", "val"): (60, 140),
-    ("unrelated", "train"): (0, 150),
+    ("unrelated", "train"): (0, 300),
     ("openshapes:cut", "val"): (200, 400),
     ("openshapes:cut", "train"): (80, 200),
     ("openshapes:fracture", "val"): (0, 220),
