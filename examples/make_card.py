@@ -33,6 +33,7 @@ def main() -> None:
     card = {
         "data": data.title,
         "terms": data.licence,
+        "joints": list(data.joints),
         "split_sha256": result["split_sha256"],
         "minutes": round(result["seconds"] / 60, 1),
         "threads": result["threads"] * result["processes"],

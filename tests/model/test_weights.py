@@ -36,7 +36,7 @@ def test_the_card_says_what_the_file_is(name):
     assert set(says) >= SAYS | {"command", "limits", "config"}
     assert bitr.load(name).config == bitr.BITRConfig.from_dict(says["config"]["model"])
     assert says["figures"]
-    assert (FOLDER / f"{name}.safetensors").stat().st_size < 400_000
+    assert (FOLDER / f"{name}.safetensors").stat().st_size < 600_000
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +58,7 @@ def test_only_weights_whose_data_allows_it_are_shipped(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data", "share"),
-    [("default", "shapes:cut", 0.7), ("mug-hanging", "", 0.6), ("bowl-placing", "", 0.8)],
+    [("default", "shapes:cut", 0.7), ("mug-hanging", "", 0.8), ("bowl-placing", "", 0.8)],
 )
 def test_weights_are_as_good_as_ever_on_held_out_pairs(name, data, share):
     """Share of right answers of the default command; chance has none."""
@@ -79,14 +79,14 @@ SHIPPED = {
         (0.434378103505354, 0.392211447929978, -0.810855007573956, -1.29520434580448),
     ),
     "bowl-placing": (
-        (0.621578479166057, -0.144892790761602, -0.769835224851998, -1.55026418924864),
-        (0.770553014953258, -0.063830260082581, 0.63417170312482, -0.317253923618839),
-        (-0.141025690510829, -0.9873863362854, 0.0719720607794393, -0.0103069246027208),
+        (0.146149686030548, 0.828353706368083, 0.540805331352635, 0.540387074341647),
+        (-0.659352138557018, 0.489110654769392, -0.570986448850885, -0.158070391426909),
+        (-0.737492390912245, -0.273131661543142, 0.617660156404169, 1.01467755958188),
     ),
     "mug-hanging": (
-        (0.682846711154967, -0.308918928963015, -0.662034337775005, -1.35599662872145),
-        (0.575394430802077, -0.330966282238069, 0.74791882515649, -0.0549628498931305),
-        (-0.450157325905954, -0.891644780924475, -0.0482490060347916, 0.328658096365119),
+        (0.167151507362829, 0.513817369499738, 0.841458308169041, 1.64616786018495),
+        (0.894275295336517, -0.438366674793706, 0.0900352963070293, -0.753178279512171),
+        (0.415128979640208, 0.737445841557656, -0.532767830327809, -1.42023660842062),
     ),
 }
 PAPER = {"radial": "homogeneous", "radial_functions": [8, 4], "smooth": False}
