@@ -34,7 +34,7 @@ from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
 from bitr.files import whole_file
 from bitr.io import join
 
-FIRST, COUNT = 20, 120
+FIRST, COUNT = 20, 80
 """First puzzle, and number of puzzles; the objects of those before are left to try `bitr puzzle` on."""
 OF_EACH = 5
 """Pairs that are drawn of each puzzle."""
