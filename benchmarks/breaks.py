@@ -9,9 +9,7 @@ opened.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -21,6 +19,7 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 
+from benchmarks.verifier import fit_parser, write_fit
 from bitr.assembly.align import Poses, moved
 from bitr.assembly.breaks import POINTS, BreakFinder, Described, describe
 from bitr.assembly.mate import Sheets
@@ -128,12 +127,7 @@ def precision(logits: np.ndarray, touched: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--keep", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    given = fit_parser(__doc__).parse_args()
     given.keep.mkdir(parents=True, exist_ok=True)
     found = [points_of(given.keep, name, "train", most) for name, most in FITTED.items()]
     values = fit(*(np.concatenate(part) for part in zip(*found, strict=True)))
@@ -150,8 +144,7 @@ def main() -> None:
         checks[name] = {key: round(float(value or 0), 3) for key, value in told.items()}
         print(name, checks[name], flush=True)
     origin = CARD | {"data": FITTED, "held_out": checks}
-    with whole_file(given.out, force=True) as temporary:
-        temporary.write_text(json.dumps({**values, "origin": origin}) + "\n", encoding="utf-8")
+    write_fit(given.out, {**values, "origin": origin})
 
 
 if __name__ == "__main__":

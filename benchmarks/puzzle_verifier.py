@@ -10,7 +10,6 @@ interrupted run goes on; all cores are used. No test split is opened.
 
 from __future__ import annotations
 
-import argparse
 import json
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -22,7 +21,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from benchmarks.verifier import network_of, read_rows, write_rows
+from benchmarks.verifier import fit_parser, network_of, read_rows, write_fit, write_rows
 from bitr.assembly.align import moved
 from bitr.assembly.orbit import with_symmetry
 from bitr.assembly.puzzle import QUICK
@@ -31,7 +30,6 @@ from bitr.data import AssemblyPair, data_root
 from bitr.data.generated import puzzles
 from bitr.data.poses import PuzzleCase, inverse, pose
 from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
-from bitr.files import whole_file
 from bitr.io import join
 
 FIRST, COUNT = 20, 80
@@ -82,12 +80,7 @@ def keep_rows(folder: Path, number: int) -> tuple[Rows, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--keep", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    given = fit_parser(__doc__).parse_args()
     given.keep.mkdir(parents=True, exist_ok=True)
     rows, objects = [], []
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -100,8 +93,7 @@ def main() -> None:
         Origin("shapes:many", "val", 1, len(rows)), rows, objects=objects, base=shipped_verifier()
     )
     print(json.dumps({key: value for key, value in check.to_dict().items() if key != "bins"}, indent=1))
-    with whole_file(given.out, force=True) as temporary:
-        temporary.write_text(json.dumps(verifier.to_dict()) + "\n", encoding="utf-8")
+    write_fit(given.out, verifier.to_dict())
 
 
 if __name__ == "__main__":

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,7 +64,7 @@ and of the others those that the verifiers before have not seen."""
 
 CARD = {
     "command": "python -m benchmarks.verifier --keep FOLDER --base OLD.json --out verifier.json",
-    "base": "the verifier of 1,319 earlier pairs, a difference from one of 1,384; this is one from it",
+    "base": "the verifier of 1,319 earlier pairs; the difference from it is fitted on these",
     "for": "two pieces that overlap, meet at borders or breaks, or do not belong together",
     "limits": "fitted on pairs of about 1,000 points a piece; kinds of pieces that are not listed may differ",
     "terms": "numbers fitted on generated and openly licensed shapes, public scans and fractures",
@@ -130,12 +132,24 @@ def _object(name: str, id: str) -> str:
     return f"{name}/{id}"
 
 
-def main() -> None:
+def fit_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of every fit: a folder where its rows are kept, and the file that it writes."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    return parser
+
+
+def write_fit(path: Path, values: Mapping[str, Any]) -> None:
+    """Write what was fitted as JSON in one line."""
+    with whole_file(path, force=True) as temporary:
+        temporary.write_text(json.dumps(values) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = fit_parser(__doc__)
     parser.add_argument("--model", default="default")
     parser.add_argument("--base", type=Path, help="a verifier; only the difference from it is fitted")
     given = parser.parse_args()
@@ -161,8 +175,7 @@ def main() -> None:
         shares = (part[own].mean() for part in (check.possible, check.right, check.confidence < 0.2))
         possible, right, low = shares
         print(f"{name}, {own.sum()} pairs: {possible:.0%} possible, {right:.0%} right, {low:.0%} below 0.2")
-    with whole_file(given.out, force=True) as temporary:
-        temporary.write_text(json.dumps(verifier.to_dict()) + "\n", encoding="utf-8")
+    write_fit(given.out, verifier.to_dict())
 
 
 if __name__ == "__main__":

@@ -250,9 +250,9 @@ def _mate_numbers(sampled: Sampled, poses: Motions) -> dict[str, Numbers]:
     """How breaks of closed pieces fit; all 0 for open ones."""
     zero = np.zeros(len(poses))
     if sampled.sheets is None:
-        names = ("rims", "smaller", "larger", "uncovered", "depth", "margin")
-        broken = {f"broken_{name}": zero for name in ("smaller", "larger", "contact")}
-        return {"is_closed": zero} | {f"mate_{name}": zero for name in names} | broken
+        mates_of = (f"mate_{name}" for name in ("rims", "smaller", "larger", "uncovered", "depth", "margin"))
+        broken = (f"broken_{name}" for name in ("smaller", "larger", "contact"))
+        return dict.fromkeys((*mates_of, *broken, "is_closed"), zero)
     found = mates(*sampled.sheets, poses)
     return {
         "mate_rims": found.rims,
