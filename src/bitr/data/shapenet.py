@@ -21,7 +21,7 @@ from bitr.io import Geometry, read
 NUM_POINTS = 1024
 AIRPLANES = "airplane/*.npz"
 VEHICLES = {"vehicles/*.npz": "", "motorbikes_github/*.npz": "motorbike/", "cars_apolloscape/*.npz": "car/"}
-"""Files of vehicles, and their kind where the file does not tell it; only the first has shapes to test with."""
+"""Files of vehicles, and their kind where a file does not tell it; the first alone has test shapes."""
 INCOMPLETE = "sanjay-sripada+voice-recognition-ar:assets/bike.glb"
 """A motorbike that is left out: half of its handlebar is missing."""
 KEEP = {"airplane": 0.7, "car-motorbike": 1.0}  # default share of each cloud that a crop keeps
