@@ -56,12 +56,28 @@ def test_no_pose_is_right(root, split):
 
 
 @pytest.mark.slow
-def test_size_does_not_tell(root):
-    pairs = dataset("unrelated", "val", root)
+def test_pieces_of_different_broken_things_are_closed_and_of_no_room(root):
+    pairs = dataset("unrelated:broken", "val", root)
+    assert [pairs[i].id for i in range(3)] == ["val/0/open", "val/1/generated", "val/2/mixed"]
+    for i in range(3):
+        assert not pairs[i].related
+        for side in (pairs[i].source, pairs[i].reference):
+            assert np.linalg.norm(side.normals.mean(0)) < 0.15
+
+
+def test_no_other_kind_of_unrelated_pairs_is_known(root):
+    with pytest.raises(InputError, match="unrelated:cut: expected broken"):
+        dataset("unrelated:cut", "val", root)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["unrelated", "unrelated:broken"])
+def test_size_does_not_tell(root, name):
+    pairs = dataset(name, "val", root)
     for i in range(12):
         ratio = size(pairs[i].source) / size(pairs[i].reference)
         assert 1 / (1.01 * RATIO) < ratio < 1.01 * RATIO
-    assert [pairs[i].unit for i in range(4)] == ["", "", "m", ""]
+    assert [pairs[i].unit for i in range(4)] == (["", "", "m", ""] if name == "unrelated" else [""] * 4)
 
 
 def test_both_sides_are_of_different_families(root):

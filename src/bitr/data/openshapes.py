@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-from bitr.data.fetch import TABLE
+from bitr.data.fetch import TABLE, is_here
 from bitr.data.generated import fracture
 from bitr.data.generated.dataset import MIXES, ShapesConfig, draw, num_solids, shapes
 from bitr.data.generated.kernel import solid_of_mesh
@@ -33,12 +33,13 @@ OPTIONS = ("cut", "crop", "fracture", "noisy", "scan", "eroded")
 """Options of ``shapes`` that this data set has too."""
 
 KINDS = ("open", "generated", "rooms", "mixed")
-"""Halves of two open shapes, of two generated shapes, fragments of two scenes, and half of a generated with
-half of an open shape; in turn: the kinds of unrelated pairs."""
+"""Parts of two open shapes, of two generated shapes, fragments of two scenes, and part of a generated with
+part of an open shape; in turn: the kinds of unrelated pairs."""
 UNRELATED = {"train": 100_000, "val": 200, "test": 100}
 """Number of unrelated pairs; for training the length of an epoch."""
-HALVES = ("cut", "crop")
-"""Options of ``shapes`` and ``openshapes`` that either side of an unrelated pair is half of."""
+HALVES, BROKEN = ("cut", "crop"), ("fracture",)
+"""Options of ``shapes`` and ``openshapes`` that either side of an unrelated pair is part of; where both are
+broken, none is a room."""
 RATIO = 1.35  # largest ratio of the two sizes, either way
 
 OBJECT_AT = {"nasa": -2, "kevinzakka": -2, "elpis-lab": -3}
@@ -197,14 +198,15 @@ class _DrawUnrelated:
     """Makes pairs whose pieces do not belong together."""
 
     split: str
-    open: tuple[DrawPairs, ...]  # one for each of ``HALVES``, as the next
+    kinds: tuple[str, ...]
+    open: tuple[DrawPairs, ...]  # one for each option, as the next
     generated: tuple[Callable[[int, np.random.Generator], AssemblyPair], ...]
     count: int  # number of generated shapes
     rooms: Places
     other_rooms: Places
 
     def __call__(self, i: int, rng: np.random.Generator) -> AssemblyPair:
-        kind = KINDS[i % len(KINDS)]
+        kind = self.kinds[i % len(self.kinds)]
         id = f"{self.split}/{i}/{kind}"
         if kind == "rooms":
             pair = move_randomly(assembled(*self.two_rooms(rng), id, unit="m"), rng, INDOOR_SHIFT)
@@ -213,8 +215,8 @@ class _DrawUnrelated:
         return replace(pair, ref_from_src=np.eye(4), related=False)
 
     def two_shapes(self, kind: str, rng: np.random.Generator) -> tuple[Geometry, Geometry]:
-        """Halves of two shapes, cut alike and of similar sizes."""
-        half = int(rng.integers(len(HALVES)))
+        """Parts of two shapes, divided alike and of similar sizes."""
+        half = int(rng.integers(len(self.open)))
         make_open, make_generated = self.open[half], self.generated[half]
         if kind == "open":
             first = int(rng.integers(len(make_open.objects)))
@@ -248,7 +250,6 @@ def _size(piece: Geometry) -> float:
 
 
 def _open_unrelated(split: str, root: Path | None, seed: int) -> Pairs:
-    configs = [MIXES[half][0] for half in HALVES]
     rooms = indoor_scenes(root, split)
     # validation and test have one scene each: its fragments are paired with those of training scenes
     others = rooms if len(rooms) > 1 else indoor_scenes(root, "train")
@@ -257,16 +258,38 @@ def _open_unrelated(split: str, root: Path | None, seed: int) -> Pairs:
         rooms and len({*rooms, *others}) >= 2,
         f"unrelated: the scenes of {split} are {names}, expected two or more",
     )
+    return _unrelated(split, root, seed, HALVES, KINDS, rooms, others)
+
+
+def _unrelated(
+    split: str,
+    root: Path | None,
+    seed: int,
+    options: tuple[str, ...],
+    kinds: tuple[str, ...],
+    rooms: Places,
+    other_rooms: Places,
+) -> Pairs:
+    configs = [MIXES[option][0] for option in options]
     make = _DrawUnrelated(
         split,
+        kinds,
         tuple(draw_pairs(split, root, config) for config in configs),
         tuple(shapes(split, root, config=config).make for config in configs),
         num_solids(split, ShapesConfig()),
         rooms,
-        others,
+        other_rooms,
     )
     return Pairs("unrelated", split, seed, make, range(UNRELATED[split]))
 
 
+def _broken(title: str, option: str) -> dict[str, Any]:
+    """Pieces of different broken things, as ``unrelated:broken``."""
+    require(option == "broken", f"unrelated:{option}: expected broken")
+    kinds = tuple(kind for kind in KINDS if kind != "rooms")
+    opened = partial(_unrelated, options=BROKEN, kinds=kinds, rooms={}, other_rooms={})
+    return {"title": "pieces of different broken things", "open": opened, "present": partial(is_here, NAME)}
+
+
 OPEN = {NAME: openshapes, "unrelated": _open_unrelated}
-VARIANTS = {NAME: _variant}
+VARIANTS = {NAME: _variant, "unrelated": _broken}
