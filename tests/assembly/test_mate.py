@@ -4,19 +4,23 @@ import numpy as np
 import pytest
 import torch
 
+from bitr.assembly import mate
 from bitr.assembly.align import Frame
 from bitr.assembly.assemble import Settings, judge
 from bitr.assembly.mate import (
     CLOSED,
     Sheets,
     _crease_motions,
-    match_breaks,
+    closed_normals,
+    find_breaks,
     mate_motions,
     mates,
     settle_mates,
+    shipped_mating,
 )
 from bitr.assembly.sample import sample
 from bitr.data.poses import inverse, pose
+from bitr.evaluation.calibrate import auroc
 from bitr.groups import Rigid
 from bitr.io import Geometry, as_points, farthest_points
 from bitr.model import BITR, BITRConfig, Solution
@@ -64,7 +68,9 @@ def pieces(seed=0, count=600):
 
 def sheets(x, y):
     frame = Frame.of(x[0], y[0])
-    found = Sheets.of(frame.source(x[0]), x[1]), Sheets.of(frame.reference(y[0]), y[1])
+    both = (frame.source(x[0]), x[1]), (frame.reference(y[0]), y[1])
+    broken, _ = find_breaks(*both, shipped_mating())
+    found = Sheets.of(*both[0], broken[0]), Sheets.of(*both[1], broken[1])
     assert found[0] is not None
     assert found[1] is not None
     return *found, frame
@@ -118,7 +124,7 @@ def test_pieces_open_at_two_ends_are_no_sheets_although_their_normals_cancel():
 def test_the_creases_of_a_cube_are_its_edges():
     dense = as_points(box(), 6000, 0)
     rows = farthest_points(dense.points, 900)
-    cube = Sheets.of(dense.points[rows], dense.normals[rows])
+    cube = Sheets.of(dense.points[rows], dense.normals[rows], np.full(900, 0.5))
     assert cube is not None
     found = cube.creases
     assert found is not None
@@ -214,20 +220,18 @@ def test_a_contact_that_ends_within_a_sheet_is_uncovered():
     """Two equal cubes, face on face: shifted by half an edge, half of either face is bare."""
     dense = as_points(box(), 6000, 0)
     rows = farthest_points(dense.points, 900)
-    cube = Sheets.of(dense.points[rows], dense.normals[rows])
+    cube = Sheets.of(dense.points[rows], dense.normals[rows], np.full(900, 0.5))
     assert cube is not None
     on, beside = mates(cube, cube, np.stack([shift(1.0), shift(1.0, 0.5)])).uncovered
     assert on < 0.005 < beside
 
 
-def test_open_surfaces_have_no_sheets_and_normals_that_point_inwards_are_turned(broken):
+def test_open_surfaces_are_told_and_normals_that_point_inwards_are_turned():
     (x, normals), _, _ = pieces()
-    assert Sheets.of(x, normals) is not None
     lower = x[:, 2] < np.median(x[:, 2])
-    assert Sheets.of(x[lower], normals[lower]) is None
-    turned = Sheets.of(x, -normals)
-    assert turned is not None
-    np.testing.assert_array_equal(turned.normals, normals)
+    assert closed_normals(x[lower], normals[lower]) is None
+    np.testing.assert_array_equal(closed_normals(x, normals), normals)
+    np.testing.assert_array_equal(closed_normals(x, -normals), normals)
 
 
 @pytest.mark.slow
@@ -288,7 +292,7 @@ class Seer(BITR):
 
 def test_matches_of_a_network_that_knows_the_break_give_the_joint(broken):
     x, y, truth = broken
-    found = match_breaks(x, y, Seer(truth))
+    found = find_breaks((x.points, x.normals), (y.points, y.normals), Seer(truth))[1]
     turns = np.array([turn_between(g, truth) for g in found.motions])
     assert np.median(turns) < 25  # single matches, by their own normals
     assert turns.min() < 3
@@ -298,24 +302,54 @@ def test_matches_of_a_network_that_knows_the_break_give_the_joint(broken):
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_the_motions_of_matches_keep_the_laws(law):
+def test_breaks_and_the_motions_of_matches_keep_the_laws(law):
     torch.manual_seed(0)
     config = BITRConfig(width=8, depth=1, num_neighbors=8, normals=True, mating=True, num_modes=1)
     model = BITR(config).double().requires_grad_(False)
     model.mating.network[-1].weight *= 8  # chances of untrained weights are all but equal
     x, y, _ = pieces(count=300)
-    a, b, frame = sheets(x, y)
+    frame = Frame.of(x[0], y[0])
     points = changed(law, x[0], y[0])
     turned = {"swapped": (y[1], x[1]), "scaled": (x[1], y[1])}.get(
         law, (x[1] @ motion(1)[:3, :3].T, y[1] @ motion(2)[:3, :3].T)
     )
-    other_a, other_b, other = sheets((points[0], turned[0]), (points[1], turned[1]))
-    plain, found = match_breaks(a, b, model), match_breaks(other_a, other_b, model)
+    other = Frame.of(*points)
+    broken, plain = find_breaks((frame.source(x[0]), x[1]), (frame.reference(y[0]), y[1]), model)
+    there, found = find_breaks(
+        (other.source(points[0]), turned[0]), (other.reference(points[1]), turned[1]), model
+    )
     expected = np.array([changed_pose(law, frame.outside(g)) for g in plain.motions])
     ended = other.outside(found.motions)
     apart = np.abs(ended[:, None] - expected).max((2, 3))
     assert max(apart.min(0).max(), apart.min(1).max()) < 1e-6
     np.testing.assert_allclose(found.chance, plain.chance, atol=1e-9)
+    for own, same in zip(there, reversed(broken) if law == "swapped" else broken, strict=True):
+        np.testing.assert_allclose(own, same, atol=1e-9)
+
+
+def test_a_rough_break_is_told_from_smooth_sides(broken):
+    x, y, truth = broken
+    there = moved(x.points, truth)
+    apart = np.linalg.norm(there[:, None] - y.points, axis=2)
+    opposed = np.einsum("ni,ni->n", x.normals @ truth[:3, :3].T, y.normals[apart.argmin(1)]) < -0.5
+    on_break = (apart.min(1) < 2 * x.spacing) & opposed
+    assert 0.1 < on_break.mean() < 0.6
+    assert ((x.broken > 0) & (x.broken < 1)).all()
+    assert auroc(x.broken, on_break) > 0.8
+
+
+def test_many_points_take_the_chance_of_the_nearest_on_their_sheet(broken, monkeypatch):
+    x, y, _ = broken
+    both = (x.points, x.normals), (y.points, y.normals)
+    monkeypatch.setattr(mate, "POINTS", 300)
+    rows = farthest_points(x.points, 300)
+    few = [(points[:], normals) for points, normals in both]
+    found = find_breaks(*few, shipped_mating())[0][0]
+    taken = np.abs(found[:, None] - found[rows]).argmin(1)
+    near = np.linalg.norm(x.points[:, None] - x.points[rows], axis=2)
+    assert near[np.arange(len(found)), taken].max() < 3 * np.sort(near, axis=1)[:, 1].max()
+    across = np.einsum("ni,ni->n", x.normals, x.normals[rows[taken]]) < 0
+    assert across.mean() < 0.02
 
 
 @pytest.mark.slow

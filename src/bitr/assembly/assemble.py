@@ -318,12 +318,12 @@ def judge(
         1 if settings.fast else SAMPLINGS,
         settings.seed,
         FAST_SURFACE if settings.fast else SURFACE,
-        "mate" in methods,
+        network.mating if "mate" in methods else None,
     )
     freedom = settings.freedom
     if init is not None and freedom.tilt(init) > TILT:
         raise InputError(f"init: turns otherwise than {freedom.turns}, expected a pose that keeps to it")
-    proposals = _within(freedom, propose(sampled, network.model, methods, init, network.mating))
+    proposals = _within(freedom, propose(sampled, network.model, methods, init))
     with freedom.hold():
         proposals = (
             proposals.most_believed() if settings.fast else shortlist(sampled, proposals, network.verifier)

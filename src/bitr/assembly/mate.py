@@ -9,6 +9,7 @@ each other with opposite normals.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -27,14 +28,14 @@ from bitr.assembly.align import (
     moved,
     root_mean_square,
 )
-from bitr.assembly.breaks import break_finder
 from bitr.assembly.match import Correspondences, match_motions
 from bitr.assembly.seam import Met
-from bitr.assembly.surface import Border, Rows, Sample, Surface, couple, unit_rows
+from bitr.assembly.surface import SPACING_RANK, Border, Rows, Sample, Surface, couple, spacing_of, unit_rows
 from bitr.data.poses import inverse
 from bitr.groups import Cloud
 from bitr.io import farthest_points
 from bitr.model import BITR
+from bitr.model.checkpoint import load
 from bitr.model.mating import match_probabilities
 
 CLOSED = 0.15
@@ -186,12 +187,8 @@ class Sheets(Sample):
     tree: KdTree
 
     @classmethod
-    def of(cls, points: Points, normals: Points) -> Sheets | None:
-        """The sheets of a surface, or None where it is open or has no creases."""
-        if np.linalg.norm(normals.mean(0)) > CLOSED:
-            return None
-        if np.einsum("ni,ni->", points - points.mean(0), normals) < 0:  # by Gauss' theorem, three volumes
-            normals = -normals
+    def of(cls, points: Points, normals: Points, broken: Numbers) -> Sheets | None:
+        """The sheets of a closed surface by its ``closed_normals``; None where it has no creases."""
         surface = Surface.of(points, normals, SHEET)
         border, tree = surface.border, surface.tree
         if len(border) < FEWEST:
@@ -203,10 +200,17 @@ class Sheets(Sample):
         cosine = np.einsum("bki,bi->bk", normals[near], border.normals)
         clearest = np.take_along_axis(cosine, np.abs(cosine).argmax(1)[:, None], 1)
         rim = Rim.of(border, border.normals * np.where(clearest < 0, -1.0, 1.0), surface.spacing)
-        broken = break_finder().chances(points, normals)
         order = _spread(points, broken, FINE[1])
         creases = Creases.of(rim, surface, normals, broken)
         return cls(points, normals, surface.spacing, broken, rim, creases, order, beside, tree)
+
+
+def closed_normals(points: Points, normals: Points) -> Points | None:
+    """The normals, turned so that they point outwards; None where the surface is open."""
+    if np.linalg.norm(normals.mean(0)) > CLOSED:
+        return None
+    volume = np.einsum("ni,ni->", points - points.mean(0), normals)  # three times, by Gauss' theorem
+    return normals if volume >= 0 else -normals
 
 
 def _spread(points: Points, likely: Numbers, most: int) -> Rows:
@@ -271,51 +275,72 @@ def mate_motions(x: Sheets, y: Sheets, most: int, learned: Motions = NO_MOTION) 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Places of both breaks that belong together by a network, and the motions that they give."""
+    """Places of both breaks that belong together by a network, the motions that they give, and its poses."""
 
     motions: Motions
     places: Correspondences
     chance: Numbers
     """Chance that each match is right."""
+    poses: Motions
+    belief: Numbers
+    """The network's belief in each of its poses; the sum is 1."""
 
     def support(self, motions: Motions) -> Numbers:
         """How many matches agree with each motion, each counted by its chance."""
         return self.places.agreement(motions) @ self.chance if len(self.chance) else np.zeros(len(motions))
 
 
-def match_breaks(x: Sheets, y: Sheets, model: BITR) -> Matched:
-    """The motions of the model's matches: of single ones, of those that agree, and the model's own poses.
+@cache
+def shipped_mating() -> BITR:
+    """The weights ``fracture``, which know breaks."""
+    return load("fracture").double().requires_grad_(False)
 
-    At a match the normals oppose and the predicted directions agree, which fixes a rotation. Swapping the
-    pieces inverts all motions.
+
+def find_breaks(
+    x: tuple[Points, Points], y: tuple[Points, Points], model: BITR
+) -> tuple[tuple[Numbers, Numbers], Matched]:
+    """The chance of each point of two closed pieces to lie on a break, and how the breaks match.
+
+    A piece is given by its points and normals that point outwards. At a match the normals oppose and the
+    predicted directions agree, which fixes a rotation. Swapping the pieces inverts all motions.
     """
-    share = min(1.0, POINTS / max(len(x.points), len(y.points)))
-    rows = [farthest_points(side.points, round(share * len(side.points))) for side in (x, y)]
+    share = min(1.0, POINTS / max(len(x[0]), len(y[0])))
+    rows = [farthest_points(points, round(share * len(points))) for points, _ in (x, y)]
     device = next(model.parameters()).device
-    clouds = [
-        Cloud(*(torch.from_numpy(each[own][None]).to(device) for each in (side.points, side.normals)))
-        for side, own in zip((x, y), rows, strict=True)
-    ]
+    few = [(points[own], normals[own]) for (points, normals), own in zip((x, y), rows, strict=True)]
     with torch.inference_mode():
-        solution = model.solve(*clouds)
-        of_x, of_y = solution.source_mating, solution.reference_mating
-        assert of_x is not None
-        assert of_y is not None
-        table = match_probabilities(of_x, of_y)[0].double().cpu().numpy()
-        along = [each.along[0].double().cpu().numpy() for each in (of_x, of_y)]
-        poses = (solution.pose if solution.heads is None else solution.heads.pose[0]).matrix()
+        solution = model.solve(*(Cloud(*(torch.from_numpy(v[None]).to(device) for v in own)) for own in few))
+    of_x, of_y, heads = solution.source_mating, solution.reference_mating, solution.heads
+    assert of_x is not None
+    assert of_y is not None
+    told = [of_x.contact.sigmoid()[0], of_y.contact.sigmoid()[0], match_probabilities(of_x, of_y)[0]]
+    told += [of_x.along[0], of_y.along[0]]
+    told += [solution.pose.matrix()] if heads is None else [heads.pose.matrix()[0]]
+    told += [torch.ones(1)] if heads is None else [heads.belief[0].softmax(0)]
+    first, second, table, along_x, along_y, poses, belief = (v.double().cpu().numpy() for v in told)
     i, j = np.nonzero((table == table.max(1, keepdims=True)) & (table == table.max(0)))
     best = np.argsort(-table[i, j], kind="stable")[:MATCHES]
     i, j = i[best], j[best]
-    p, q = x.points[rows[0][i]], y.points[rows[1][j]]
-    n, m = x.normals[rows[0][i]], -y.normals[rows[1][j]]
-    tolerance = NEAR_MATCH * _spacing(x, y) / np.sqrt(share)
-    places, chance = Correspondences(p, q, tolerance), table[i, j]
-    turns = _turned_frames(m, along[1][j]) @ _turned_frames(n, along[0][i]).swapaxes(1, 2)
-    single = motions_between(turns, p, q)
-    agreed = match_motions(places, AGREED)
-    own = poses.double().cpu().numpy().reshape(-1, 4, 4)
-    return Matched(np.concatenate([own, agreed, single]), places, chance)
+    (p, n), (q, m) = few
+    near = [KdTree(points).batch_knn_search(points, SPACING_RANK + 1)[1] for points in (p, q)]
+    spacing = root_mean_square(*map(spacing_of, near))
+    places = Correspondences(p[i], q[j], NEAR_MATCH * spacing)
+    turns = _turned_frames(-m[j], along_y[j]) @ _turned_frames(n[i], along_x[i]).swapaxes(1, 2)
+    motions = np.concatenate([match_motions(places, AGREED), motions_between(turns, p[i], q[j])])
+    broken = [
+        chance if len(own) == len(side[0]) else chance[_nearest_alike(*side, own)]
+        for chance, own, side in zip((first, second), rows, (x, y), strict=True)
+    ]
+    return (broken[0], broken[1]), Matched(motions, places, table[i, j], poses, belief)
+
+
+def _nearest_alike(points: Points, normals: Points, rows: Rows) -> Rows:
+    """For each point the place in ``rows`` of the nearest of these, of those on its sheet if one is near."""
+    near, squared = KdTree(points[rows]).batch_knn_search(points, min(BESIDE + 1, len(rows)))
+    near = near.view(np.int64)
+    other = np.einsum("nki,ni->nk", normals[rows][near], normals) < SHEET
+    best = np.argmin(squared + other * (squared[:, -1:] + squared[:, :1]), axis=1)
+    return near[np.arange(len(points)), best]
 
 
 def _turned_frames(normals: Points, along: Points) -> Float64[np.ndarray, "n 3 3"]:

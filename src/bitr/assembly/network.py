@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bitr.assembly.finish import METHODS
+from bitr.assembly.mate import shipped_mating
 from bitr.assembly.verify import Verifier, shipped_verifier
 from bitr.data import info, is_name
 from bitr.errors import InputError
@@ -51,9 +52,9 @@ class Network:
         points = data.get("seen") or data.get("points")
         return cls(loaded, name, points, joints, verifier, verifier is not None or name == "default")
 
-    def mating(self) -> BITR | None:
-        """The model that matches breaks, where the weights are of one that can."""
-        return self.model if self.model.config.mating else None
+    def mating(self) -> BITR:
+        """The model that matches breaks: this one if it can, else the one that comes with bitr."""
+        return self.model if self.model.config.mating else shipped_mating()
 
     @property
     def verifier(self) -> Verifier:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,7 +22,7 @@ from bitr.assembly.align import (
     side_by_side,
 )
 from bitr.assembly.match import Correspondences, correspond, frame_motions, match_motions
-from bitr.assembly.mate import Matched, match_breaks, mate_motions
+from bitr.assembly.mate import mate_motions
 from bitr.assembly.overlay import lay, look
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import end_motions, flat_ends, seam_motions
@@ -62,8 +61,6 @@ class Proposals:
     """Many rough ones: ``shortlist`` chooses among them, and asks for more where none convinces."""
     seam: Motions
     mate: Motions
-    matched: Matched
-    """Places of both breaks that belong together by a network; none where no network was asked."""
     ends: Ends
     """Flat ends of the source and of the reference."""
     copy: Motions
@@ -82,26 +79,25 @@ def propose(
     model: BITR,
     methods: frozenset[str],
     init: Matrix | None,
-    mating: Callable[[], BITR | None] = lambda: None,
 ) -> Proposals:
-    """All motions worth finishing at a first look, for the kinds of joint that ``methods`` names.
-
-    ``mating`` gives the model with a mating head, where there is one; it is asked for if pieces are closed.
-    """
-    solutions, (seam, ends), (mate, matched), (found, match) = side_by_side(
+    """All motions worth finishing at a first look, for the kinds of joint that ``methods`` names."""
+    solutions, (seam, ends), mate, (found, match) = side_by_side(
         partial(_of_samplings, sampled, model),
         partial(_of_borders, sampled, "seam" in methods),
-        partial(_of_breaks, sampled, "mate" in methods, mating),
+        partial(_of_breaks, sampled),
         partial(_of_surface, sampled, "overlap" in methods),
     )
     poses, share = _of_model(sampled, solutions)
+    if sampled.matched is not None:  # half of the belief is that of the model that knows breaks
+        poses = np.concatenate([poses, sampled.matched.poses])
+        share = np.append(share, sampled.matched.belief) / 2
     copy = _of_copy(sampled) if "overlap" in methods else NO_MOTION
     given = NO_MOTION if init is None else sampled.frame.inside(init)[None]
     log.info(
         "proposed: %d poses of the model, %d of common surfaces, %d of borders, %d of breaks, %d of a copy",
         *(len(each) for each in (poses, match, seam, mate, copy)),
     )
-    return Proposals(poses, share, match, seam, mate, matched, ends, copy, given, found, solutions[0])
+    return Proposals(poses, share, match, seam, mate, ends, copy, given, found, solutions[0])
 
 
 def widen(sampled: Sampled, proposals: Proposals) -> Proposals:
@@ -130,16 +126,12 @@ def _of_borders(sampled: Sampled, wanted: bool) -> tuple[Motions, Ends]:
     return seam_motions(x, y, SEAMS)[0], (flat_ends(x), flat_ends(y))
 
 
-def _of_breaks(sampled: Sampled, wanted: bool, mating: Callable[[], BITR | None]) -> tuple[Motions, Matched]:
-    """Motions that lay the breaks of closed pieces against each other, and the matches behind them."""
-    matched = Matched(NO_MOTION, Correspondences(np.empty((0, 3)), np.empty((0, 3)), 1.0), np.zeros(0))
-    if not wanted or sampled.sheets is None:
-        return NO_MOTION, matched
+def _of_breaks(sampled: Sampled) -> Motions:
+    """Motions that lay the breaks of closed pieces against each other."""
+    if sampled.sheets is None or sampled.matched is None:
+        return NO_MOTION
     log.info("laying rims and breaks of closed pieces against each other")
-    model = mating()
-    if model is not None:
-        matched = match_breaks(*sampled.sheets, model)
-    return mate_motions(*sampled.sheets, MATES, matched.motions), matched
+    return mate_motions(*sampled.sheets, MATES, sampled.matched.motions)
 
 
 def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,12 +11,12 @@ from jaxtyping import Int64
 from scipy.spatial import cKDTree
 
 from bitr.assembly.align import Frame, Points, centroid
-from bitr.assembly.mate import Sheets
+from bitr.assembly.mate import Matched, Sheets, closed_normals, find_breaks, shipped_mating
 from bitr.assembly.surface import Rows, Surface, bareness, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
 from bitr.errors import InputError
 from bitr.io import Geometry, as_points, farthest_points
-from bitr.model import BITRConfig
+from bitr.model import BITR, BITRConfig
 
 DENSE = 12_000
 """Most points of a piece that anything is chosen from; of a mesh, so many are drawn on its surface."""
@@ -51,6 +52,8 @@ class Sampled:
     reference: Surface
     sheets: tuple[Sheets, Sheets] | None
     """Source and reference as sheets that end at rims; None unless both are closed."""
+    matched: Matched | None
+    """Places of both breaks that belong together by a network; None unless both pieces are closed."""
     coarse: tuple[Surface, Surface]
     """Source and reference with fewer points, for searches."""
     dense: tuple[Geometry, Geometry]
@@ -67,11 +70,12 @@ def sample(
     samplings: int,
     seed: int = 0,
     surface: int = SURFACE,
-    breaks: bool = True,
+    mating: Callable[[], BITR] | None = shipped_mating,
 ) -> Sampled:
     """Both pieces as surfaces and, for the model, in several samplings of up to ``budget`` points a piece.
 
-    ``breaks`` asks for closed pieces as sheets; normals that are not given are then estimated.
+    Closed pieces are sheets as well, whose breaks the model of ``mating`` finds; normals that are not given
+    are then estimated. None: breaks are not wanted.
     """
     log.info("choosing points of %s and %s", source.name, reference.name)
     dense = _dense(source, seed), _dense(reference, seed)
@@ -85,32 +89,42 @@ def sample(
     given = [side.normals[own] for side, own in zip(dense, rows, strict=True) if side.normals is not None]
     normals: tuple[Points | None, ...] = (given[0], given[1]) if len(given) == 2 else (None, None)
     x, y = (Surface.of(points, own) for points, own in zip(places, normals, strict=True))
-    sheets = None
-    if breaks:
-        x, y, sheets = _closed(x, y, *normals)
+    sheets = matched = None
+    if mating is not None:
+        x, y, sheets, matched = _closed(x, y, *normals, mating)
     few = _counts(dense, areas, None, budget)
     seen = tuple(_seen(dense, few, start, rows, config) for start in range(samplings))
-    return Sampled(frame, x, y, sheets, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
+    return Sampled(frame, x, y, sheets, matched, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
 
 
 def _closed(
-    x: Surface, y: Surface, x_normals: Points | None, y_normals: Points | None
-) -> tuple[Surface, Surface, tuple[Sheets, Sheets] | None]:
-    """Both pieces as surfaces and as sheets; without sheets where one of them is open.
+    x: Surface,
+    y: Surface,
+    x_normals: Points | None,
+    y_normals: Points | None,
+    mating: Callable[[], BITR],
+) -> tuple[Surface, Surface, tuple[Sheets, Sheets] | None, Matched | None]:
+    """Both pieces as surfaces and as sheets with their breaks; no sheets where one of them is open.
 
     Normals that are not given are estimated, and then tell the two walls of a thin piece apart.
     """
+    is_open = x, y, None, None
     if x_normals is None or y_normals is None:
         if max(side.border.clear.sum() / len(side.points) for side in (x, y)) > OPEN:
-            return x, y, None
+            return is_open
         x_normals, y_normals = outward_normals(x), outward_normals(y)
         near = Surface.of(x.points, x_normals), Surface.of(y.points, y_normals)
     else:
         near = x, y
     if (bareness(near[0], x_normals) + bareness(near[1], y_normals)) / 2 > BARE:
-        return x, y, None
-    first, last = Sheets.of(x.points, x_normals), Sheets.of(y.points, y_normals)
-    return (x, y, None) if first is None or last is None else (*near, (first, last))
+        return is_open
+    normals = closed_normals(x.points, x_normals), closed_normals(y.points, y_normals)
+    if normals[0] is None or normals[1] is None:
+        return is_open
+    pieces = (x.points, normals[0]), (y.points, normals[1])
+    broken, matched = find_breaks(*pieces, mating())
+    first, last = Sheets.of(*pieces[0], broken[0]), Sheets.of(*pieces[1], broken[1])
+    return is_open if first is None or last is None else (*near, (first, last), matched)
 
 
 def spread_draw(points: Points, most: int) -> Int64[np.ndarray, " m"]:

@@ -129,7 +129,6 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows |= _border_numbers(x, y, poses)
     rows["ends"] = _ends(proposals, poses)
     rows |= _mate_numbers(sampled, poses)
-    rows["mate_support"] = np.log1p(proposals.matched.support(poses))
     rows |= _surface_numbers(x, y, found)
     support = proposals.correspondences.support(poses)
     rows["support"] = np.log1p(support)
@@ -249,10 +248,10 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers]
 def _mate_numbers(sampled: Sampled, poses: Motions) -> dict[str, Numbers]:
     """How breaks of closed pieces fit; all 0 for open ones."""
     zero = np.zeros(len(poses))
-    if sampled.sheets is None:
+    if sampled.sheets is None or sampled.matched is None:
         mates_of = (f"mate_{name}" for name in ("rims", "smaller", "larger", "uncovered", "depth", "margin"))
         broken = (f"broken_{name}" for name in ("smaller", "larger", "contact"))
-        return dict.fromkeys((*mates_of, *broken, "is_closed"), zero)
+        return dict.fromkeys((*mates_of, *broken, "mate_support", "is_closed"), zero)
     found = mates(*sampled.sheets, poses)
     return {
         "mate_rims": found.rims,
@@ -264,6 +263,7 @@ def _mate_numbers(sampled: Sampled, poses: Motions) -> dict[str, Numbers]:
         "broken_smaller": found.broken_smaller,
         "broken_larger": found.broken_larger,
         "broken_contact": found.broken_contact,
+        "mate_support": np.log1p(sampled.matched.support(poses)),
         "is_closed": zero + 1,
     }
 
