@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
 
-from bitr.assembly.align import NO_MOTION, Motions, Points, distinct, dot, motions_between, moved
+from bitr.assembly.align import NO_MOTION, Motions, Points, distinct, dot, motions_between, moved, squares
 from bitr.assembly.surface import Surface, common_spacing, fit_quadrics, unit_rows
 from bitr.groups import nearest_rotation
 
@@ -75,7 +75,7 @@ class Correspondences:
     def agreement(self, motions: Motions) -> Float64[np.ndarray, "g n"]:
         """Agreement of each correspondence with each motion: 1 where it is met, 0 from the tolerance on."""
         off = moved(self.source, motions) - self.reference
-        return np.clip(1 - np.square(off).sum(2) / self.tolerance**2, 0, None)
+        return np.clip(1 - squares(off) / self.tolerance**2, 0, None)
 
     def support(self, motions: Motions) -> Float64[np.ndarray, " g"]:
         """How many agree with each motion, each counted from 0 to 1."""

@@ -26,6 +26,7 @@ from bitr.assembly.align import (
     motions_between,
     moved,
     root_mean_square,
+    squares,
 )
 from bitr.assembly.breaks import break_finder
 from bitr.assembly.match import Correspondences, match_motions
@@ -421,9 +422,9 @@ def _creases_meet(
     """Share of some creases of x, others for each motion, that meet creases of y."""
     turned, shift = motions[:, :3, :3].swapaxes(1, 2), motions[:, None, :3, 3]
     nearest = y.nearest(x.points[rows] @ turned + shift)
-    squared = np.square(x.feet[rows] @ turned + shift - y.feet[nearest]).sum(2)
-    agree = np.einsum("gki,gki->gk", x.normals[rows] @ turned, y.normals[nearest])
-    oppose = -np.einsum("gki,gki->gk", x.beyond[rows] @ turned, y.beyond[nearest])
+    squared = squares(x.feet[rows] @ turned + shift - y.feet[nearest])
+    agree = dot(x.normals[rows] @ turned, y.normals[nearest])
+    oppose = -dot(x.beyond[rows] @ turned, y.beyond[nearest])
     near = np.clip(1 - squared / (LOCAL_REACH * spacing) ** 2, 0, None)
     return (near * np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)).mean(1)
 
@@ -455,16 +456,16 @@ class _Faced:
         found = couple(x, y, motions, *rows)
         normal_p, normal_q = x.normals[found.i] @ motions[:, :3, :3].swapaxes(1, 2), y.normals[found.j]
         above = np.where(found.of_x[:, None], normal_q, -normal_p)
-        height = np.einsum("gmi,gmi->gm", found.p - found.q, above)
+        height = dot(found.p - found.q, above)
         return cls(found.p, found.q, normal_p, normal_q, height, found.share)
 
     @property
     def squared(self) -> Float64[np.ndarray, "g m"]:
-        return np.square(self.p - self.q).sum(2)
+        return squares(self.p - self.q)
 
     @property
     def opposed(self) -> Float64[np.ndarray, "g m"]:
-        return np.clip(-np.einsum("gmi,gmi->gm", self.normal_p, self.normal_q), 0, 1)
+        return np.clip(-dot(self.normal_p, self.normal_q), 0, 1)
 
     def contact(self, spacing: float) -> Float64[np.ndarray, "g m"]:
         """Contact of each point with the other surface, from 0 to 1."""
@@ -480,7 +481,7 @@ class _Faced:
 def _rims(x: Sheets, y: Sheets, motions: Motions, most: int, reach: float) -> Numbers:
     """Share of both rims that meets, from 0 to 1; ``reach`` is in spacings."""
     met = _meet(x.rim, y.rim, motions, most)
-    squared = np.square(met.p - met.q).sum(2) / (reach * _spacing(x, y)) ** 2
+    squared = squares(met.p - met.q) / (reach * _spacing(x, y)) ** 2
     return (np.clip(1 - squared, 0, None) * met.alignment) @ met.share
 
 
@@ -508,7 +509,7 @@ def _steps(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], widt
     """The motions that lessen what separates rims and breaks; see ``TwistFit``."""
     spacing = _spacing(x, y)
     rims, faces = _meet(x.rim, y.rim, motions, counts[0]), _Faced.of(x, y, motions, counts[1])
-    near, squared = (np.square(each.p - each.q).sum(2) / (width * spacing) ** 2 for each in (rims, faces))
+    near, squared = (squares(each.p - each.q) / (width * spacing) ** 2 for each in (rims, faces))
     on_rim = rims.share * rims.alignment / np.square(1 + near)
     on_face = faces.share * faces.opposed**2 / np.square(1 + squared) * (squared < 4)
 

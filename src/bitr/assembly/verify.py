@@ -24,6 +24,7 @@ from bitr.assembly.align import (
     distinct,
     dot,
     gaps,
+    lengths,
     moved,
     moved_back,
     radius,
@@ -176,8 +177,8 @@ def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers
     spacing = common_spacing(x, y)
     met = meet(x.border, y.border, poses)
     near = met.squared < (LOOSE * spacing) ** 2
-    agree = np.einsum("gmi,gmi->gm", met.normal_p, met.normal_q) > 0.5
-    oppose = -np.einsum("gmi,gmi->gm", met.outward_p, met.outward_q)
+    agree = dot(met.normal_p, met.normal_q) > 0.5
+    oppose = -dot(met.outward_p, met.outward_q)
     meets, same = near & agree & (oppose > 0.3), near & agree & (oppose < -0.3)
     clear = np.concatenate([x.border.clear, y.border.clear])
     smaller, larger = _sides(meets, len(x.border), np.ones(len(clear), dtype=bool))
@@ -209,7 +210,7 @@ def _sides(
 def _residual(met: Met, meets: Bool[np.ndarray, "g m"]) -> Numbers:
     """Root mean square distance across the surface, where borders meet."""
     normal = (met.normal_p + met.normal_q) / 2
-    off = np.square(np.einsum("gmi,gmi->gm", met.p - met.q, normal))
+    off = np.square(dot(met.p - met.q, normal))
     return np.sqrt((off * meets).sum(1) / np.maximum(meets.sum(1), 1))
 
 
@@ -226,8 +227,8 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers]
                 sides.append((0.0, 0.0, 0.0, 0.0))
                 continue
             rows = other.nearest(points)
-            away = np.linalg.norm(other.points[rows] - points, axis=1)
-            alike = np.abs(np.einsum("ni,ni->n", border.normals @ turn.T, other.normals[rows]))
+            away = lengths(other.points[rows] - points)
+            alike = np.abs(dot(border.normals @ turn.T, other.normals[rows]))
             lies = other.interior[rows] & (away < 1.5 * spacing) & (alike > 0.7)
             air = away > AIR * spacing
             clear = border.clear if border.clear.any() else np.ones(len(border), dtype=bool)
@@ -288,7 +289,7 @@ def _surface_numbers(x: Surface, y: Surface, found: Sequence[Partners]) -> dict[
     own = np.concatenate([x.interior, y.interior])
     for each in found:
         gap = each.p - each.q
-        away, inside = np.linalg.norm(gap, axis=1), own & each.inside
+        away, inside = lengths(gap), own & each.inside
         crosses = inside & (away < spacing) & (each.alike < 0.6)
         above = inside & (np.abs(dot(gap, each.normal)) > UPRIGHT * away)
         low, high = (above & (away > reach * spacing) for reach in (HOVERS, LOW))
