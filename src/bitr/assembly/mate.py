@@ -31,7 +31,7 @@ from bitr.assembly.align import (
 from bitr.assembly.breaks import break_finder
 from bitr.assembly.match import Correspondences, match_motions
 from bitr.assembly.seam import Met
-from bitr.assembly.surface import Border, Rows, Sample, Surface, couple, unit_rows
+from bitr.assembly.surface import Border, Couples, Rows, Sample, Surface, couple, unit_rows
 from bitr.data.poses import inverse
 from bitr.groups import Cloud
 from bitr.io import farthest_points
@@ -344,10 +344,10 @@ def settle_mates(
     return motions
 
 
-def mates(x: Sheets, y: Sheets, motions: Motions) -> Mates:
-    """Judge motions by all points of both surfaces."""
+def mates(x: Sheets, y: Sheets, motions: Motions, couples: Couples | None = None) -> Mates:
+    """Judge motions by all points of both surfaces; their ``couples`` may have been found already."""
     spacing = _spacing(x, y)
-    found = _Faced.of(x, y, motions)
+    found = _Faced.by(x, y, motions, couple(x, y, motions) if couples is None else couples)
     contact = np.clip(3 * found.contact(spacing), 0, 1) * (np.abs(found.height) < spacing)
     shares, bare, covered, likely = [], [], [], []
     for side, own in ((x, contact[:, : len(x.points)]), (y, contact[:, len(x.points) :])):
@@ -450,10 +450,13 @@ class _Faced:
     share: Float64[np.ndarray, " m"]
 
     @classmethod
-    def of(cls, x: Sheets, y: Sheets, motions: Motions, most: int | None = None) -> _Faced:
-        """Pair all points, or so many of either piece that are far from each other."""
-        rows = (None, None) if most is None else (x.order[:most], y.order[:most])
-        found = couple(x, y, motions, *rows)
+    def of(cls, x: Sheets, y: Sheets, motions: Motions, most: int) -> _Faced:
+        """Pair so many points of either piece that are far from each other."""
+        return cls.by(x, y, motions, couple(x, y, motions, x.order[:most], y.order[:most]))
+
+    @classmethod
+    def by(cls, x: Sheets, y: Sheets, motions: Motions, found: Couples) -> _Faced:
+        """Points that are coupled already."""
         normal_p, normal_q = x.normals[found.i] @ motions[:, :3, :3].swapaxes(1, 2), y.normals[found.j]
         above = np.where(found.of_x[:, None], normal_q, -normal_p)
         height = dot(found.p - found.q, above)

@@ -22,7 +22,7 @@ from bitr.assembly.align import (
     root_mean_square,
     squares,
 )
-from bitr.assembly.surface import Rows, Surface, common_noise, common_spacing, couple
+from bitr.assembly.surface import Couples, Rows, Surface, common_noise, common_spacing, couple
 
 NOISY = 2.5
 """Standard deviations of the noise that tolerances and last widths cover at least."""
@@ -80,7 +80,11 @@ def partners(
     rows_y: Rows | None = None,
 ) -> Partners:
     """Partners of the source's points, or some of them, then of the reference's."""
-    found = couple(x, y, motions, rows_x, rows_y)
+    return partners_of(x, y, motions, couple(x, y, motions, rows_x, rows_y))
+
+
+def partners_of(x: Surface, y: Surface, motions: Poses, found: Couples) -> Partners:
+    """The same, by couples that have been found already."""
     n_p, n_q = x.normals[found.i] @ motions[..., :3, :3].swapaxes(-1, -2), y.normals[found.j]
     cosine = dot(n_p, n_q)
     normal = (n_p + np.sign(cosine)[..., None] * n_q) / 2

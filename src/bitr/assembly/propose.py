@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -71,6 +71,8 @@ class Proposals:
     correspondences: Correspondences
     solution: Solution
     """The model's solution for the first sampling."""
+    measured: Mapping[bytes, Mapping[str, float]] = field(default_factory=dict)
+    """Evidence that has been measured already, by the bytes of the motion."""
 
     def most_believed(self) -> Proposals:
         """The same with the one motion that the model gives most."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -261,6 +261,10 @@ class Couples:
     """True for points of x with their nearest of y, which come first."""
     share: Float64[np.ndarray, " m"]
     """Weights of equal size within a sample; either sample's have sum 1/2."""
+
+    def as_many(self) -> Couples:
+        """Those of one motion as those of a list of one."""
+        return replace(self, i=self.i[None], j=self.j[None], p=self.p[None], q=self.q[None])
 
 
 def couple(
