@@ -1,5 +1,7 @@
 """Broken solids: rims that meet and breaks that lie against each other, found without a model, lawfully."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -19,12 +21,13 @@ from bitr.assembly.mate import (
     shipped_mating,
 )
 from bitr.assembly.sample import sample
+from bitr.assembly.surface import couple
 from bitr.data.poses import inverse, pose
 from bitr.evaluation.calibrate import auroc
-from bitr.groups import Rigid
+from bitr.groups import Cloud, Rigid
 from bitr.io import Geometry, as_points, farthest_points
 from bitr.model import BITR, BITRConfig, Solution
-from bitr.model.mating import Mating
+from bitr.model.mating import Mating, match_scores
 from tests.assembly.cases import LAWS, changed, changed_pose, linear_verifier, network, shift, turn_between
 from tests.assembly.solids import box
 from tests.pieces import motion, moved
@@ -296,9 +299,34 @@ def test_matches_of_a_network_that_knows_the_break_give_the_joint(broken):
     turns = np.array([turn_between(g, truth) for g in found.motions])
     assert np.median(turns) < 25  # single matches, by their own normals
     assert turns.min() < 3
-    far = shift(0.5, 0, 0) @ truth
-    near, off = found.support(np.stack([truth, far]))
-    assert near > 10 * (off + 0.1)
+    right = mates(x, y, truth[None], found)
+    assert right.likely_mean[0] > 2
+    assert right.score[0] > mates(x, y, truth[None]).score[0] + 0.1
+    turned = (
+        x.points.mean(0),
+        np.diag([-1.0, -1.0, 1.0]),
+    )  # half about the break's normal: it still fits, nearly
+    wrong = truth.copy()
+    wrong[:3, :3] = truth[:3, :3] @ turned[1]
+    wrong[:3, 3] = truth[:3, :3] @ (turned[0] - turned[1] @ turned[0]) + truth[:3, 3]
+    assert mates(x, y, wrong[None], found).likely_mean[0] < 1
+
+
+def test_log_ratios_are_those_of_the_table(broken):
+    """In plain loops: the chance of a partner beside that of one drawn at random, from either side."""
+    x, y, truth = broken
+    model = Seer(truth)
+    found = find_breaks((x.points, x.normals), (y.points, y.normals), model)[1]
+    clouds = [Cloud(*(torch.from_numpy(v[None]) for v in (side.points, side.normals))) for side in (x, y)]
+    of_x, of_y = (lambda s: (s.source_mating, s.reference_mating))(model.solve(*clouds))
+    scores = match_scores(of_x, of_y)[0].numpy()
+    couples = couple(x, y, truth[None])
+    ratios = found.log_ratio(couples)[0]
+    for k in range(0, len(ratios), 97):
+        i, j = couples.i[0, k], couples.j[0, k]
+        forth = scores[i, j] - np.log(np.exp(scores[i] - scores[i].max()).mean()) - scores[i].max()
+        back = scores[i, j] - np.log(np.exp(scores[:, j] - scores[:, j].max()).mean()) - scores[:, j].max()
+        assert ratios[k] == pytest.approx((forth + back) / 2, abs=1e-9)
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -322,7 +350,9 @@ def test_breaks_and_the_motions_of_matches_keep_the_laws(law):
     ended = other.outside(found.motions)
     apart = np.abs(ended[:, None] - expected).max((2, 3))
     assert max(apart.min(0).max(), apart.min(1).max()) < 1e-6
-    np.testing.assert_allclose(found.chance, plain.chance, atol=1e-9)
+    there_likely = plain.likely[plain.rows_x][:, plain.rows_y]
+    likely = found.likely[found.rows_x][:, found.rows_y]
+    np.testing.assert_allclose(likely.T if law == "swapped" else likely, there_likely, atol=1e-9)
     for own, same in zip(there, reversed(broken) if law == "swapped" else broken, strict=True):
         np.testing.assert_allclose(own, same, atol=1e-9)
 
@@ -356,5 +386,6 @@ def test_many_points_take_the_chance_of_the_nearest_on_their_sheet(broken, monke
 def test_learned_motions_are_judged_beside_those_of_the_rims(broken):
     x, y, truth = broken
     start = shift(0.02, 0.03, -0.02) @ truth
-    best = mate_motions(x, y, 3, start[None])[0]
+    seen = find_breaks((x.points, x.normals), (y.points, y.normals), Seer(truth))[1]
+    best = mate_motions(x, y, 3, replace(seen, motions=start[None]))[0]
     assert turn_between(best, truth) < 2

@@ -24,6 +24,7 @@ Vectors = Float64[np.ndarray, "... 3"]
 Numbers = Float64[np.ndarray, " _"]
 Matrix = Float64[np.ndarray, "4 4"]
 Motions = Float64[np.ndarray, "_ 4 4"]
+Scalars = Float64[np.ndarray, "..."]
 Poses = Float64[np.ndarray, "... 4 4"]
 """One motion or many."""
 NO_MOTION = np.empty((0, 4, 4))
@@ -50,9 +51,18 @@ def motions_between(rotations: Float64[np.ndarray, "*g 3 3"], places: Vectors, t
     return motions
 
 
-def dot(a: Points, b: Points) -> Numbers:
-    """Inner products of the rows."""
-    return np.einsum("ni,ni->n", a, b)
+def dot(a: Vectors, b: Vectors) -> Scalars:
+    """Inner products of vectors."""
+    return np.einsum("...i,...i->...", a, b)
+
+
+def squares(vectors: Vectors) -> Scalars:
+    """Squared lengths."""
+    return dot(vectors, vectors)
+
+
+def lengths(vectors: Vectors) -> Scalars:
+    return np.sqrt(squares(vectors))
 
 
 def root_mean_square(a: float, b: float) -> float:
@@ -233,8 +243,8 @@ def differences(motions: Motions, motion: Matrix) -> tuple[Numbers, Numbers]:
     translation turned back. The shift is the mean of both, so that a swap of the pieces does not change it.
     """
     turn = angles(motions[:, :3, :3] @ motion[:3, :3].T)
-    there = np.linalg.norm(motions[:, :3, 3] - motion[:3, 3], axis=1)
-    back = np.linalg.norm(_origins(motions) - _origins(motion[None]), axis=1)
+    there = lengths(motions[:, :3, 3] - motion[:3, 3])
+    back = lengths(_origins(motions) - _origins(motion[None]))
     return turn, (there + back) / 2
 
 
@@ -264,7 +274,7 @@ def agreement(motions: Motions, turn: float, shift: float) -> Numbers:
     rotation = motions[:, :3, :3].reshape(-1, 9)
     squared = (3 - rotation @ rotation.T) / turn**2  # 3 − tr(aᵀb) is the squared angle where it is small
     for places in (motions[:, :3, 3], _origins(motions)):
-        square = np.square(places).sum(1)
+        square = squares(places)
         squared += (square[:, None] + square - 2 * places @ places.T) / (2 * shift**2)
     return np.clip(1 - squared, 0, None).sum(1)
 
@@ -295,7 +305,7 @@ class TwistFit:
         rows = np.concatenate([np.cross(self.arm, direction), direction], axis=-1)
         scaled = (precision * self.weight)[..., None] * rows
         self.a += scaled.swapaxes(-1, -2) @ rows
-        self.b += np.einsum("...mi,...m->...i", scaled, np.einsum("...mi,...mi->...m", direction, self.gap))
+        self.b += np.einsum("...mi,...m->...i", scaled, dot(direction, self.gap))
 
     def add_all_distances(self, precision: float) -> None:
         """Add the squares of p − q, whatever its direction."""

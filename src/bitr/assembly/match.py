@@ -10,15 +10,17 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
 
-from bitr.assembly.align import NO_MOTION, Motions, Points, distinct, dot, motions_between, moved
+from bitr.assembly.align import NO_MOTION, Motions, Points, distinct, dot, motions_between, moved, squares
 from bitr.assembly.surface import Surface, common_spacing, fit_quadrics, unit_rows
 from bitr.groups import nearest_rotation
 
 REACHES = (8.0, 12.0)
 """Spacings around a point that its descriptor covers: the nearer part is left where the overlap is small, the
 farther one tells more."""
-NEIGHBORS = (256, 520)
+NEIGHBORS = (256, 519)
 """Most neighbours within each reach that count; a plane has 200 and 450."""
+ROWS = 128
+"""Points that are described at once, few enough for the processor's cache."""
 BINS = (6, 9, 3)
 """Bins of distances from the normal's line, heights above the tangent plane, angles between normals."""
 CANDIDATES = 4
@@ -75,7 +77,7 @@ class Correspondences:
     def agreement(self, motions: Motions) -> Float64[np.ndarray, "g n"]:
         """Agreement of each correspondence with each motion: 1 where it is met, 0 from the tolerance on."""
         off = moved(self.source, motions) - self.reference
-        return np.clip(1 - np.square(off).sum(2) / self.tolerance**2, 0, None)
+        return np.clip(1 - squares(off) / self.tolerance**2, 0, None)
 
     def support(self, motions: Motions) -> Float64[np.ndarray, " g"]:
         """How many agree with each motion, each counted from 0 to 1."""
@@ -180,48 +182,56 @@ def descriptors(surface: Surface, spacing: float) -> Float64[np.ndarray, "n d"]:
     For each reach the square roots of a histogram of where the neighbours are (a spin image) and of how their
     normals lean. Up is where the neighbours are, since the sign of a normal means nothing.
     """
-    most = min(max(NEIGHBORS), len(surface.points))
-    index, squared = surface.tree.batch_knn_search(surface.points, most, torch.get_num_threads())
-    index, squared = index.view(np.int64)[:, 1:], squared[:, 1:]
-    each = [
-        _spin_image(surface, index[:, :count], squared[:, :count], reach * spacing)
-        for reach, count in zip(REACHES, NEIGHBORS, strict=True)
-    ]
-    return np.concatenate(each, axis=1) / np.sqrt(len(each))
+    points, normals, found = surface.points, surface.normals, []
+    for start in range(0, len(points), ROWS):
+        p, n = points[start : start + ROWS], normals[start : start + ROWS]
+        squared = cdist(p, points, "sqeuclidean")
+        np.fill_diagonal(squared[:, start:], np.inf)  # a point is no neighbour of its own
+        height, lean = n @ points.T - dot(p, n)[:, None], np.abs(n @ normals.T)
+        images = [
+            _spin_image(squared, height, lean, reach * spacing, most)
+            for reach, most in zip(REACHES, NEIGHBORS, strict=True)
+        ]
+        found.append(np.concatenate(images, axis=1))
+    return np.concatenate(found) / np.sqrt(len(REACHES))
 
 
 def _spin_image(
-    surface: Surface, index: Int64[np.ndarray, "n k"], squared: Float64[np.ndarray, "n k"], reach: float
+    squared: Float64[np.ndarray, "n m"],
+    height: Float64[np.ndarray, "n m"],
+    lean: Float64[np.ndarray, "n m"],
+    reach: float,
+    most: int,
 ) -> Float64[np.ndarray, "n d"]:
-    """The descriptor of each point for one reach, by its neighbours and their squared distances."""
-    points, normals, squared = surface.points, surface.normals, squared / reach**2
-    near = squared < 1
-    height = np.einsum("nki,ni->nk", points[index] - points[:, None], normals) / reach
-    up = np.where((height * near).sum(1) < 0, -1.0, 1.0)
-    height *= up[:, None]
-    away = np.sqrt(np.clip(squared - height**2, 0, None))
-    lean = np.abs(np.einsum("nki,ni->nk", normals[index], normals))
+    """The descriptors of n points for one reach, by at most so many of the nearest of m points."""
+    near = squared < reach**2
+    for row in np.flatnonzero(near.sum(1) > most):
+        near[row] &= squared[row] <= np.partition(squared[row], most - 1)[most - 1]
+    rows, columns = np.nonzero(near)
+    height, lean, squared = height[rows, columns] / reach, lean[rows, columns], squared[rows, columns]
+    height *= np.where(np.bincount(rows, height, len(near)) < 0, -1.0, 1.0)[rows]
+    away = np.sqrt(np.clip(squared / reach**2 - height**2, 0, None))
     # heights are small where a surface is smooth: their square roots are told apart better
     places = (away, (np.sign(height) * np.sqrt(np.abs(height)) + 1) / 2, lean)
-    counts = _histogram([np.clip(place, 0, 1)[near] for place in places], near)
+    counts = _histogram([np.clip(place, 0, 1) for place in places], rows, len(near))
     return np.sqrt(counts / np.maximum(counts.sum(1, keepdims=True), 1))
 
 
 def _histogram(
-    places: list[Float64[np.ndarray, " e"]], near: Bool[np.ndarray, "n k"]
+    places: list[Float64[np.ndarray, " e"]], rows: Int64[np.ndarray, " e"], count: int
 ) -> Float64[np.ndarray, "n d"]:
-    """Numbers from 0 to 1, each shared by the two bins next to it, so that no bin fills at a jump."""
-    rows, size = np.repeat(np.arange(len(near)), near.sum(1)), int(np.prod(BINS))
+    """Numbers from 0 to 1 by their row, each shared by the two bins next to it: no bin fills at a jump."""
+    size = int(np.prod(BINS))
     cells = []
     for place, bins in zip(places, BINS, strict=True):
         low = np.minimum((place * (bins - 1)).astype(np.int64), bins - 2)
         part = place * (bins - 1) - low
         cells.append(((low, 1 - part), (low + 1, part)))
-    counts = np.zeros(len(near) * size)
+    counts = np.zeros(count * size)
     for (a, share_a), (b, share_b), (c, share_c) in product(*cells):
         cell = rows * size + (a * BINS[1] + b) * BINS[2] + c
         counts += np.bincount(cell, share_a * share_b * share_c, minlength=len(counts))
-    return counts.reshape(len(near), size)
+    return counts.reshape(count, size)
 
 
 def _alike(
@@ -232,9 +242,11 @@ def _alike(
     Points of a plane or a ball are alike everywhere, and there are many of them. A pair tells more where both
     points are far more alike than either is to others.
     """
-    i, j = np.nonzero(_nearest(similarity) & _nearest(similarity.T).T)
+    of_x, usual_x = _most_alike(similarity)
+    of_y, usual_y = _most_alike(similarity.T)
+    i, j = np.nonzero(of_x & of_y.T)
     alike = similarity[i, j]
-    telling = alike - (_usual(similarity)[i] + _usual(similarity.T)[j]) / 2
+    telling = alike - (usual_x[i] + usual_y[j]) / 2
     turns = np.minimum(2 * _ranks(alike), 2 * _ranks(telling) + 1)
     order = np.argsort(turns, kind="stable")[:most]
     return i[order], j[order]
@@ -247,19 +259,13 @@ def _ranks(values: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
     return ranks
 
 
-def _usual(similarity: Float64[np.ndarray, "n m"]) -> Float64[np.ndarray, " n"]:
-    """Mean similarity of each row over its most alike columns."""
-    count = min(USUAL, similarity.shape[1])
-    return -np.partition(-similarity, count - 1, axis=1)[:, :count].mean(1)
-
-
-def _nearest(similarity: Float64[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
-    """True where a column is among the most alike of its row."""
-    count = min(CANDIDATES, similarity.shape[1])
-    rows = np.argpartition(-similarity, count - 1, axis=1)[:, :count]
-    found = np.zeros(similarity.shape, dtype=bool)
-    np.put_along_axis(found, rows, True, axis=1)
-    return found
+def _most_alike(
+    similarity: Float64[np.ndarray, "n m"],
+) -> tuple[Bool[np.ndarray, "n m"], Float64[np.ndarray, " n"]]:
+    """True where a column is among the few most alike of its row, and the row's mean over some more."""
+    few, some = (min(count, similarity.shape[1]) for count in (CANDIDATES, USUAL))
+    best = np.sort(np.partition(similarity, -some, axis=1)[:, -some:], axis=1)
+    return similarity >= best[:, [-few]], best.mean(1)
 
 
 def _compatible(found: Correspondences) -> Bool[np.ndarray, "n n"]:

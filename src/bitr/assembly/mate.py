@@ -27,16 +27,27 @@ from bitr.assembly.align import (
     motions_between,
     moved,
     root_mean_square,
+    squares,
 )
 from bitr.assembly.match import Correspondences, match_motions
 from bitr.assembly.seam import Met
-from bitr.assembly.surface import SPACING_RANK, Border, Rows, Sample, Surface, couple, spacing_of, unit_rows
+from bitr.assembly.surface import (
+    SPACING_RANK,
+    Border,
+    Couples,
+    Rows,
+    Sample,
+    Surface,
+    couple,
+    spacing_of,
+    unit_rows,
+)
 from bitr.data.poses import inverse
 from bitr.groups import Cloud
 from bitr.io import farthest_points
 from bitr.model import BITR
 from bitr.model.checkpoint import load
-from bitr.model.mating import match_probabilities
+from bitr.model.mating import match_scores
 
 CLOSED = 0.15
 """Length of the mean normal up to which a surface counts as closed: for a closed one it is 0."""
@@ -85,8 +96,9 @@ DEEP, STRAIGHT = 1.5, 0.85
 there and the normal: outside, beside a crease, it is less."""
 MEETING = 2.0
 """Spacings within which rims meet."""
-UNCOVERED = 2.0
-"""Weight of what lies beside a contact on the same sheet without being in contact."""
+UNCOVERED, LIKELIHOOD = 2.0, 2.0
+"""Weights of what lies beside a contact on the same sheet without being in contact, and of how likely a
+network finds what is in contact."""
 BESIDE = 8
 """Neighbours on the same sheet that tell where a contact ends."""
 ACROSS, OUT, ALONG, CONTACT = 0.3, 0.6, 4.0, 0.4
@@ -239,19 +251,23 @@ class Mates:
     broken_larger: Numbers
     broken_contact: Numbers
     """Mean chance of what is in contact to be a break; 0 where nothing is."""
+    likely: Numbers
+    """Share of both surfaces in contact, each point counted by its log ratio of ``Matched``."""
+    likely_mean: Numbers
+    """Mean log ratio of what is in contact."""
 
     @property
     def score(self) -> Numbers:
         contact = (self.contact_smaller + self.contact_larger) / 2
-        return self.rims + contact - self.depth - UNCOVERED * self.uncovered
+        return self.rims + contact - self.depth - UNCOVERED * self.uncovered + LIKELIHOOD * self.likely
 
 
-def mate_motions(x: Sheets, y: Sheets, most: int, learned: Motions = NO_MOTION) -> Motions:
+def mate_motions(x: Sheets, y: Sheets, most: int, matched: Matched | None = None) -> Motions:
     """Motions under which breaks of both pieces lie against each other, best first.
 
     One crease of each piece already gives a motion, and so does one rim point with its frame. All such
     motions are judged by some points of rims and surfaces, and by the creases beside the two; the best of
-    them and of the ``learned`` ones are settled, roughly and then finely. Both pieces are treated alike: the
+    them and of the ``matched`` ones are settled, roughly and then finely. Both pieces are treated alike: the
     motions move with the pieces, and a swap inverts them.
     """
     spacing = _spacing(x, y)
@@ -259,35 +275,41 @@ def mate_motions(x: Sheets, y: Sheets, most: int, learned: Motions = NO_MOTION) 
     frames = _frame_motions(x.rim, y.rim)
     motions, beside = np.concatenate([motions, frames]), np.append(beside, np.zeros(len(frames)))
     for counts, left in ((FIRST, GLIMPSED), (SECOND, PROMISING)):
-        rows = _promising(_look(x, y, motions, counts, WIDEST), beside, left)
+        rows = _promising(_look(x, y, motions, matched, counts, WIDEST), beside, left)
         motions, beside = motions[rows], beside[rows]
-    if len(learned):
-        order = np.argsort(-_look(x, y, learned, SECOND, WIDEST).score, kind="stable")
-        motions = np.concatenate([motions, learned[order[:LEARNED]]])
+    if matched is not None:
+        order = np.argsort(-_look(x, y, matched.motions, matched, SECOND, WIDEST).score, kind="stable")
+        motions = np.concatenate([motions, matched.motions[order[:LEARNED]]])
     if not len(motions):
         return NO_MOTION
     motions = settle_mates(x, y, motions, counts=ROUGH, widest=WIDE, narrowest=MIDDLE, steps=ROUGH_STEPS)
-    score = _look(x, y, motions, (ROUGH[0], 2 * ROUGH[1]), MIDDLE).score
+    score = _look(x, y, motions, matched, (ROUGH[0], 2 * ROUGH[1]), MIDDLE).score
     motions = motions[distinct(motions, score, KEPT, SAME_TURN, SAME_SHIFT * spacing)]
     motions = settle_mates(x, y, motions)
-    return motions[distinct(motions, mates(x, y, motions).score, most, SAME_TURN, SAME_SHIFT * spacing)]
+    return motions[
+        distinct(motions, mates(x, y, motions, matched).score, most, SAME_TURN, SAME_SHIFT * spacing)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Places of both breaks that belong together by a network, the motions that they give, and its poses."""
+    """How a network matches the breaks of two pieces, and the poses that it holds possible."""
 
     motions: Motions
-    places: Correspondences
-    chance: Numbers
-    """Chance that each match is right."""
+    """Motions that several matches agree on, and those of single matches."""
+    likely: Float64[np.ndarray, "n m"]
+    """Log of how much more likely two points touch each other than two that are drawn by chance."""
+    rows_x: Rows
+    """For each point of the source the row of ``likely`` that it has."""
+    rows_y: Rows
+    """For each point of the reference the column."""
     poses: Motions
     belief: Numbers
     """The network's belief in each of its poses; the sum is 1."""
 
-    def support(self, motions: Motions) -> Numbers:
-        """How many matches agree with each motion, each counted by its chance."""
-        return self.places.agreement(motions) @ self.chance if len(self.chance) else np.zeros(len(motions))
+    def log_ratio(self, found: Couples) -> Float64[np.ndarray, "*g m"]:
+        """The logarithm for each couple of points."""
+        return self.likely[self.rows_x[found.i], self.rows_y[found.j]]
 
 
 @cache
@@ -299,10 +321,12 @@ def shipped_mating() -> BITR:
 def find_breaks(
     x: tuple[Points, Points], y: tuple[Points, Points], model: BITR
 ) -> tuple[tuple[Numbers, Numbers], Matched]:
-    """The chance of each point of two closed pieces to lie on a break, and how the breaks match.
+    r"""The chance of each point of two closed pieces to lie on a break, and how the breaks match.
 
-    A piece is given by its points and normals that point outwards. At a match the normals oppose and the
-    predicted directions agree, which fixes a rotation. Swapping the pieces inverts all motions.
+    A piece is given by its points and normals that point outwards. With the scores S of the mating head the
+    log ratio of two points is the mean of :math:`\log(M\,e^{S_{ij}}/\sum_k e^{S_{ik}})`, over the M points of
+    y, and of the same over those of x. At a match the normals oppose and the predicted directions agree,
+    which fixes a rotation. Swapping the pieces transposes the ratios and inverts all motions.
     """
     share = min(1.0, POINTS / max(len(x[0]), len(y[0])))
     rows = [farthest_points(points, round(share * len(points))) for points, _ in (x, y)]
@@ -310,28 +334,30 @@ def find_breaks(
     few = [(points[own], normals[own]) for (points, normals), own in zip((x, y), rows, strict=True)]
     with torch.inference_mode():
         solution = model.solve(*(Cloud(*(torch.from_numpy(v[None]).to(device) for v in own)) for own in few))
-    of_x, of_y, heads = solution.source_mating, solution.reference_mating, solution.heads
-    assert of_x is not None
-    assert of_y is not None
-    told = [of_x.contact.sigmoid()[0], of_y.contact.sigmoid()[0], match_probabilities(of_x, of_y)[0]]
-    told += [of_x.along[0], of_y.along[0]]
-    told += [solution.pose.matrix()] if heads is None else [heads.pose.matrix()[0]]
-    told += [torch.ones(1)] if heads is None else [heads.belief[0].softmax(0)]
-    first, second, table, along_x, along_y, poses, belief = (v.double().cpu().numpy() for v in told)
-    i, j = np.nonzero((table == table.max(1, keepdims=True)) & (table == table.max(0)))
-    best = np.argsort(-table[i, j], kind="stable")[:MATCHES]
+        of_x, of_y, heads = solution.source_mating, solution.reference_mating, solution.heads
+        assert of_x is not None
+        assert of_y is not None
+        scores = match_scores(of_x, of_y)[0].double()
+        told = [
+            scores.log_softmax(1) + np.log(len(few[1][0])),
+            scores.log_softmax(0) + np.log(len(few[0][0])),
+        ]
+        told += [each[0] for each in (of_x.contact.sigmoid(), of_y.contact.sigmoid(), of_x.along, of_y.along)]
+        told += [solution.pose.matrix() if heads is None else heads.pose.matrix()[0]]
+        told += [torch.ones(1) if heads is None else heads.belief[0].softmax(0)]
+    row, column, first, second, along_x, along_y, poses, belief = (v.double().cpu().numpy() for v in told)
+    likely = (row + column) / 2
+    i, j = np.nonzero((likely == likely.max(1, keepdims=True)) & (likely == likely.max(0)))
+    best = np.argsort(-likely[i, j], kind="stable")[:MATCHES]
     i, j = i[best], j[best]
     (p, n), (q, m) = few
+    turns = _turned_frames(-m[j], along_y[j]) @ _turned_frames(n[i], along_x[i]).swapaxes(1, 2)
     near = [KdTree(points).batch_knn_search(points, SPACING_RANK + 1)[1] for points in (p, q)]
     spacing = root_mean_square(*map(spacing_of, near))
-    places = Correspondences(p[i], q[j], NEAR_MATCH * spacing)
-    turns = _turned_frames(-m[j], along_y[j]) @ _turned_frames(n[i], along_x[i]).swapaxes(1, 2)
-    motions = np.concatenate([match_motions(places, AGREED), motions_between(turns, p[i], q[j])])
-    broken = [
-        chance if len(own) == len(side[0]) else chance[_nearest_alike(*side, own)]
-        for chance, own, side in zip((first, second), rows, (x, y), strict=True)
-    ]
-    return (broken[0], broken[1]), Matched(motions, places, table[i, j], poses, belief)
+    agreed = match_motions(Correspondences(p[i], q[j], NEAR_MATCH * spacing), AGREED)
+    motions = np.concatenate([agreed, motions_between(turns, p[i], q[j])])
+    rows_x, rows_y = _nearest_alike(*x, rows[0]), _nearest_alike(*y, rows[1])
+    return (first[rows_x], second[rows_y]), Matched(motions, likely, rows_x, rows_y, poses, belief)
 
 
 def _nearest_alike(points: Points, normals: Points, rows: Rows) -> Rows:
@@ -368,10 +394,17 @@ def settle_mates(
     return motions
 
 
-def mates(x: Sheets, y: Sheets, motions: Motions) -> Mates:
-    """Judge motions by all points of both surfaces."""
+def mates(
+    x: Sheets,
+    y: Sheets,
+    motions: Motions,
+    matched: Matched | None = None,
+    couples: Couples | None = None,
+) -> Mates:
+    """Judge motions by all points of both surfaces; their ``couples`` may have been found already."""
     spacing = _spacing(x, y)
-    found = _Faced.of(x, y, motions)
+    couples = couple(x, y, motions) if couples is None else couples
+    found = _Faced.by(x, y, motions, couples, matched)
     contact = np.clip(3 * found.contact(spacing), 0, 1) * (np.abs(found.height) < spacing)
     shares, bare, covered, likely = [], [], [], []
     for side, own in ((x, contact[:, : len(x.points)]), (y, contact[:, len(x.points) :])):
@@ -389,6 +422,8 @@ def mates(x: Sheets, y: Sheets, motions: Motions) -> Mates:
         np.minimum(*covered),
         np.maximum(*covered),
         (likely[0] + likely[1]) / 2,
+        (contact * found.likely) @ found.share,
+        (contact * found.likely).sum(1) / np.maximum(contact.sum(1), 1),
     )
 
 
@@ -446,9 +481,9 @@ def _creases_meet(
     """Share of some creases of x, others for each motion, that meet creases of y."""
     turned, shift = motions[:, :3, :3].swapaxes(1, 2), motions[:, None, :3, 3]
     nearest = y.nearest(x.points[rows] @ turned + shift)
-    squared = np.square(x.feet[rows] @ turned + shift - y.feet[nearest]).sum(2)
-    agree = np.einsum("gki,gki->gk", x.normals[rows] @ turned, y.normals[nearest])
-    oppose = -np.einsum("gki,gki->gk", x.beyond[rows] @ turned, y.beyond[nearest])
+    squared = squares(x.feet[rows] @ turned + shift - y.feet[nearest])
+    agree = dot(x.normals[rows] @ turned, y.normals[nearest])
+    oppose = -dot(x.beyond[rows] @ turned, y.beyond[nearest])
     near = np.clip(1 - squared / (LOCAL_REACH * spacing) ** 2, 0, None)
     return (near * np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)).mean(1)
 
@@ -471,25 +506,33 @@ class _Faced:
     normal_q: Float64[np.ndarray, "g m 3"]
     height: Float64[np.ndarray, "g m"]
     """Height of the point above the surface on which its nearest lies."""
+    likely: Float64[np.ndarray, "g m"]
+    """Log ratio of the two points; 0 without a network."""
     share: Float64[np.ndarray, " m"]
 
     @classmethod
-    def of(cls, x: Sheets, y: Sheets, motions: Motions, most: int | None = None) -> _Faced:
-        """Pair all points, or so many of either piece that are far from each other."""
-        rows = (None, None) if most is None else (x.order[:most], y.order[:most])
-        found = couple(x, y, motions, *rows)
+    def of(cls, x: Sheets, y: Sheets, motions: Motions, most: int, matched: Matched | None = None) -> _Faced:
+        """Pair so many points of either piece that are far from each other."""
+        return cls.by(x, y, motions, couple(x, y, motions, x.order[:most], y.order[:most]), matched)
+
+    @classmethod
+    def by(
+        cls, x: Sheets, y: Sheets, motions: Motions, found: Couples, matched: Matched | None = None
+    ) -> _Faced:
+        """Points that are coupled already."""
         normal_p, normal_q = x.normals[found.i] @ motions[:, :3, :3].swapaxes(1, 2), y.normals[found.j]
         above = np.where(found.of_x[:, None], normal_q, -normal_p)
-        height = np.einsum("gmi,gmi->gm", found.p - found.q, above)
-        return cls(found.p, found.q, normal_p, normal_q, height, found.share)
+        height = dot(found.p - found.q, above)
+        likely = np.zeros(found.i.shape) if matched is None else matched.log_ratio(found)
+        return cls(found.p, found.q, normal_p, normal_q, height, likely, found.share)
 
     @property
     def squared(self) -> Float64[np.ndarray, "g m"]:
-        return np.square(self.p - self.q).sum(2)
+        return squares(self.p - self.q)
 
     @property
     def opposed(self) -> Float64[np.ndarray, "g m"]:
-        return np.clip(-np.einsum("gmi,gmi->gm", self.normal_p, self.normal_q), 0, 1)
+        return np.clip(-dot(self.normal_p, self.normal_q), 0, 1)
 
     def contact(self, spacing: float) -> Float64[np.ndarray, "g m"]:
         """Contact of each point with the other surface, from 0 to 1."""
@@ -505,7 +548,7 @@ class _Faced:
 def _rims(x: Sheets, y: Sheets, motions: Motions, most: int, reach: float) -> Numbers:
     """Share of both rims that meets, from 0 to 1; ``reach`` is in spacings."""
     met = _meet(x.rim, y.rim, motions, most)
-    squared = np.square(met.p - met.q).sum(2) / (reach * _spacing(x, y)) ** 2
+    squared = squares(met.p - met.q) / (reach * _spacing(x, y)) ** 2
     return (np.clip(1 - squared, 0, None) * met.alignment) @ met.share
 
 
@@ -516,24 +559,28 @@ class _Look:
     rims: Numbers
     contact: Numbers
     depth: Numbers
+    likely: Numbers
 
     @property
     def score(self) -> Numbers:
-        return self.rims + self.contact - self.depth
+        return self.rims + self.contact - self.depth + LIKELIHOOD * self.likely
 
 
-def _look(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], reach: float) -> _Look:
+def _look(
+    x: Sheets, y: Sheets, motions: Motions, matched: Matched | None, counts: tuple[int, int], reach: float
+) -> _Look:
     """Rims that meet and surface in contact, by so many points of either, and what penetrates."""
-    found, spacing = _Faced.of(x, y, motions, counts[1]), _spacing(x, y)
-    contact, depth = (each @ found.share for each in (found.contact(spacing), found.depth(spacing)))
-    return _Look(_rims(x, y, motions, counts[0], reach), contact, depth)
+    found, spacing = _Faced.of(x, y, motions, counts[1], matched), _spacing(x, y)
+    contact, depth = found.contact(spacing), found.depth(spacing) @ found.share
+    likely = (contact * found.likely) @ found.share
+    return _Look(_rims(x, y, motions, counts[0], reach), contact @ found.share, depth, likely)
 
 
 def _steps(x: Sheets, y: Sheets, motions: Motions, counts: tuple[int, int], width: float) -> Motions:
     """The motions that lessen what separates rims and breaks; see ``TwistFit``."""
     spacing = _spacing(x, y)
     rims, faces = _meet(x.rim, y.rim, motions, counts[0]), _Faced.of(x, y, motions, counts[1])
-    near, squared = (np.square(each.p - each.q).sum(2) / (width * spacing) ** 2 for each in (rims, faces))
+    near, squared = (squares(each.p - each.q) / (width * spacing) ** 2 for each in (rims, faces))
     on_rim = rims.share * rims.alignment / np.square(1 + near)
     on_face = faces.share * faces.opposed**2 / np.square(1 + squared) * (squared < 4)
 

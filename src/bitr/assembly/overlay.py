@@ -9,8 +9,20 @@ import numpy as np
 from jaxtyping import Bool, Float64
 from scipy.spatial import cKDTree
 
-from bitr.assembly.align import Frame, Matrix, Motions, Points, Poses, TwistFit, dot, moved, root_mean_square
-from bitr.assembly.surface import Rows, Surface, common_noise, common_spacing, couple
+from bitr.assembly.align import (
+    Frame,
+    Matrix,
+    Motions,
+    Points,
+    Poses,
+    TwistFit,
+    dot,
+    lengths,
+    moved,
+    root_mean_square,
+    squares,
+)
+from bitr.assembly.surface import Couples, Rows, Surface, common_noise, common_spacing, couple
 
 NOISY = 2.5
 """Standard deviations of the noise that tolerances and last widths cover at least."""
@@ -57,7 +69,7 @@ class Partners:
 
     @property
     def squared(self) -> Float64[np.ndarray, "*g m"]:
-        return np.square(self.p - self.q).sum(-1)
+        return squares(self.p - self.q)
 
 
 def partners(
@@ -68,9 +80,13 @@ def partners(
     rows_y: Rows | None = None,
 ) -> Partners:
     """Partners of the source's points, or some of them, then of the reference's."""
-    found = couple(x, y, motions, rows_x, rows_y)
+    return partners_of(x, y, motions, couple(x, y, motions, rows_x, rows_y))
+
+
+def partners_of(x: Surface, y: Surface, motions: Poses, found: Couples) -> Partners:
+    """The same, by couples that have been found already."""
     n_p, n_q = x.normals[found.i] @ motions[..., :3, :3].swapaxes(-1, -2), y.normals[found.j]
-    cosine = np.einsum("...mi,...mi->...m", n_p, n_q)
+    cosine = dot(n_p, n_q)
     normal = (n_p + np.sign(cosine)[..., None] * n_q) / 2
     inside = np.where(found.of_x, y.interior[found.j], x.interior[found.i])
     return Partners(found.p, found.q, normal, np.abs(cosine), inside, found.share)
@@ -109,14 +125,14 @@ def overlaps_of(found: Partners, x: Surface, y: Surface) -> Overlap:
     off = np.abs(dot(gap, found.normal))
     on = found.inside & (found.alike > ALIKE - LEANING * min(noise / spacing, 0.3))
     on &= off < np.hypot(ACROSS * spacing, NOISY * noise)
-    on &= np.linalg.norm(gap, axis=1) < np.hypot(NEAR * spacing, NOISY * noise)
+    on &= lengths(gap) < np.hypot(NEAR * spacing, NOISY * noise)
     shares = on[: len(x.points)].mean(), on[len(x.points) :].mean()
     residual, firmness = 0.0, 0.0
     if on.sum() >= FEWEST:
         residual = float(np.sqrt(np.square(off[on]).mean())) / spacing
         normal, middle = found.normal[on], (found.p + found.q)[on] / 2
         middle = middle - middle.mean(0)
-        radius = np.sqrt(np.square(middle).sum(1).mean())
+        radius = np.sqrt(squares(middle).mean())
         rows = np.concatenate([np.cross(middle / radius, normal), normal], axis=1)
         firmness = max(0.0, float(np.linalg.eigvalsh(rows.T @ rows / len(rows))[0]))
     return Overlap(float(max(shares)), float(min(shares)), residual, firmness)

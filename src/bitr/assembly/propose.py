@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -68,6 +69,8 @@ class Proposals:
     correspondences: Correspondences
     solution: Solution
     """The model's solution for the first sampling."""
+    measured: Mapping[bytes, Mapping[str, float]] = field(default_factory=dict)
+    """Evidence that has been measured already, by the bytes of the motion."""
 
     def most_believed(self) -> Proposals:
         """The same with the one motion that the model gives most."""
@@ -131,7 +134,7 @@ def _of_breaks(sampled: Sampled) -> Motions:
     if sampled.sheets is None or sampled.matched is None:
         return NO_MOTION
     log.info("laying rims and breaks of closed pieces against each other")
-    return mate_motions(*sampled.sheets, MATES, sampled.matched.motions)
+    return mate_motions(*sampled.sheets, MATES, sampled.matched)
 
 
 def _solve(pair: tuple[Geometry, Geometry], model: BITR) -> Solution:

@@ -91,7 +91,7 @@ def sample(
     x, y = (Surface.of(points, own) for points, own in zip(places, normals, strict=True))
     sheets = matched = None
     if mating is not None:
-        x, y, sheets, matched = _closed(x, y, *normals, mating)
+        x, y, sheets, matched = _closed(x, y, normals, mating)
     few = _counts(dense, areas, None, budget)
     seen = tuple(_seen(dense, few, start, rows, config) for start in range(samplings))
     return Sampled(frame, x, y, sheets, matched, (_fewer(x, COARSE), _fewer(y, COARSE)), dense, seen)
@@ -100,8 +100,7 @@ def sample(
 def _closed(
     x: Surface,
     y: Surface,
-    x_normals: Points | None,
-    y_normals: Points | None,
+    normals: tuple[Points | None, ...],
     mating: Callable[[], BITR],
 ) -> tuple[Surface, Surface, tuple[Sheets, Sheets] | None, Matched | None]:
     """Both pieces as surfaces and as sheets with their breaks; no sheets where one of them is open.
@@ -109,6 +108,7 @@ def _closed(
     Normals that are not given are estimated, and then tell the two walls of a thin piece apart.
     """
     is_open = x, y, None, None
+    x_normals, y_normals = normals
     if x_normals is None or y_normals is None:
         if max(side.border.clear.sum() / len(side.points) for side in (x, y)) > OPEN:
             return is_open
@@ -118,10 +118,10 @@ def _closed(
         near = x, y
     if (bareness(near[0], x_normals) + bareness(near[1], y_normals)) / 2 > BARE:
         return is_open
-    normals = closed_normals(x.points, x_normals), closed_normals(y.points, y_normals)
-    if normals[0] is None or normals[1] is None:
+    x_normals, y_normals = closed_normals(x.points, x_normals), closed_normals(y.points, y_normals)
+    if x_normals is None or y_normals is None:
         return is_open
-    pieces = (x.points, normals[0]), (y.points, normals[1])
+    pieces = (x.points, x_normals), (y.points, y_normals)
     broken, matched = find_breaks(*pieces, mating())
     first, last = Sheets.of(*pieces[0], broken[0]), Sheets.of(*pieces[1], broken[1])
     return is_open if first is None or last is None else (*near, (first, last), matched)

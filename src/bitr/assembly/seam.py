@@ -9,7 +9,18 @@ import numpy as np
 from jaxtyping import Bool, Float64
 from small_gicp import KdTree
 
-from bitr.assembly.align import NO_MOTION, Motions, Numbers, Points, TwistFit, distinct, motions_between
+from bitr.assembly.align import (
+    NO_MOTION,
+    Motions,
+    Numbers,
+    Points,
+    TwistFit,
+    distinct,
+    dot,
+    lengths,
+    motions_between,
+    squares,
+)
 from bitr.assembly.surface import Border, Rows, Surface, common_spacing, couple, unit_rows
 from bitr.io import farthest_points
 
@@ -76,15 +87,15 @@ class Met:
         """Squared distances; those along the border count less, since its points were sampled apart."""
         gap = self.p - self.q
         tangent = np.cross(self.normal_p, self.outward_p) - np.cross(self.normal_q, self.outward_q)
-        length = np.linalg.norm(tangent, axis=2)
-        along = np.einsum("gmi,gmi->gm", gap, tangent) / np.maximum(length, 1e-9)
-        return np.square(gap).sum(2) - LESS * (length > 1) * np.square(along)
+        length = lengths(tangent)
+        along = dot(gap, tangent) / np.maximum(length, 1e-9)
+        return squares(gap) - LESS * (length > 1) * np.square(along)
 
     @property
     def alignment(self) -> Float64[np.ndarray, "g m"]:
         """From 0 to 1: normals agree and outward directions oppose."""
-        agree = np.einsum("gmi,gmi->gm", self.normal_p, self.normal_q)
-        oppose = -np.einsum("gmi,gmi->gm", self.outward_p, self.outward_q)
+        agree = dot(self.normal_p, self.normal_q)
+        oppose = -dot(self.outward_p, self.outward_q)
         return np.clip(agree, 0, 1) * np.clip(oppose, 0, 1)
 
 
@@ -139,8 +150,8 @@ def flat_ends(surface: Surface) -> tuple[Surface, ...]:
         values, vectors = np.linalg.eigh((weight[:, :, None] * offset).swapaxes(1, 2) @ offset)
         spans &= values[:, 1] > THIN**2 * values[:, 2]
         axes = vectors[:, :, 0]
-        normals = axes * np.sign(np.einsum("ci,ci->c", axes, normals))[:, None]
-        height = np.einsum("ci,ci->c", center, normals)
+        normals = axes * np.sign(dot(axes, normals))[:, None]
+        height = dot(center, normals)
         weight = _on_plane(border, normals, height, spacing)
     beyond = (surface.points @ normals.T - height > 0.8 * spacing).mean(0) * len(surface.points)
     score = np.where(spans, weight.sum(1) - 5 * beyond, -np.inf)
@@ -196,7 +207,7 @@ def meet(
     """The border points of both pieces, or some of them, with their nearest under each motion."""
     found, turned = couple(x, y, motions, rows_x, rows_y), motions[:, :3, :3].swapaxes(1, 2)
     normal_p, normal_q = x.normals[found.i] @ turned, y.normals[found.j]
-    sign = np.sign(np.einsum("gmi,gmi->gm", normal_p, normal_q))[:, :, None]
+    sign = np.sign(dot(normal_p, normal_q))[:, :, None]
     outward_p, outward_q = x.outward[found.i] @ turned, y.outward[found.j]
     return Met(found.p, found.q, normal_p, sign * normal_q, outward_p, outward_q, found.share)
 

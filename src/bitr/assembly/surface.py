@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,17 @@ from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
 from small_gicp import KdTree
 
-from bitr.assembly.align import Numbers, Points, Poses, dot, moved, moved_back, root_mean_square
+from bitr.assembly.align import (
+    Numbers,
+    Points,
+    Poses,
+    dot,
+    lengths,
+    moved,
+    moved_back,
+    root_mean_square,
+    squares,
+)
 from bitr.io import farthest_points
 
 NUM_NEIGHBORS = 24
@@ -252,6 +262,10 @@ class Couples:
     share: Float64[np.ndarray, " m"]
     """Weights of equal size within a sample; either sample's have sum 1/2."""
 
+    def as_many(self) -> Couples:
+        """Those of one motion as those of a list of one."""
+        return replace(self, i=self.i[None], j=self.j[None], p=self.p[None], q=self.q[None])
+
 
 def couple(
     x: Sample,
@@ -315,7 +329,7 @@ def _noise(around: Float64[np.ndarray, "n k 3"], same: Float64[np.ndarray, "n k"
         return 0.0
     local = around - around.mean(1, keepdims=True)
     height = np.einsum("nki,ni->nk", local, normals)
-    size = np.sqrt(np.clip(np.square(local).sum(2) - height**2, 0, None).mean(1)) + 1e-30
+    size = np.sqrt(np.clip(squares(local) - height**2, 0, None).mean(1)) + 1e-30
     residual = fit_quadrics(local / size[:, None, None], normals, same).residual * same
     return float(np.median(size * np.sqrt(np.square(residual).sum(1) / np.maximum(same.sum(1) - 6, 1))))
 
@@ -331,7 +345,7 @@ def _border(
     """Border points that others support, with smoothed frames, moved out to where the surface ends."""
     rows = np.flatnonzero(off_center >= OFF_CENTER)
     out = unit_rows(-inward[rows])
-    apart = np.linalg.norm(points[rows][:, None] - points[rows], axis=2)
+    apart = lengths(points[rows][:, None] - points[rows])
     near = (apart < BORDER_REACH * spacing) & (out @ out.T > ALIKE)
     kept = near.sum(1) > SUPPORT
     if np.count_nonzero(kept) <= SUPPORT:
@@ -343,7 +357,7 @@ def _border(
     rows, outward = rows[kept], unit_rows(outward - dot(outward, normal)[:, None] * normal)
     ahead = around[rows] - points[rows][:, None]
     along = np.einsum("nki,ni->nk", ahead, outward)
-    aside = np.linalg.norm(ahead - along[:, :, None] * outward[:, None], axis=2)
+    aside = lengths(ahead - along[:, :, None] * outward[:, None])
     farthest = np.where(aside < 1.2 * spacing, along, 0).max(1)
     places = points[rows] + (np.minimum(farthest, spacing) + BEYOND * spacing)[:, None] * outward
     return Border(places, normal, outward, off_center[rows] >= AT_BORDER, KdTree(places))

@@ -23,9 +23,12 @@ from bitr.assembly.align import (
     angles,
     centroid,
     distinct,
+    dot,
+    lengths,
     motions_between,
     moved,
     radius,
+    squares,
 )
 from bitr.assembly.overlay import Matches
 from bitr.assembly.surface import Sample, spacing_of
@@ -229,7 +232,7 @@ class Outline(Sample):
         offset = points[near] - middles[:, None]
         normals = np.linalg.eigh(offset.swapaxes(1, 2) @ offset / NEIGHBORS)[1][:, :, 0]
         next_ = near[rows, 1]
-        off = np.einsum("mi,mi->m", points[rows] - middles[next_], normals[next_]) / spacing
+        off = dot(points[rows] - middles[next_], normals[next_]) / spacing
         allowed = float(np.hypot(WORSE * np.sqrt(np.square(off).mean()), BESIDES))
         frame = Frame(center, center, unit)
         return cls(points, middles, normals, points[rows], normals[rows], spacing, allowed, tree, frame)
@@ -261,13 +264,13 @@ def self_match(outline: Outline, turns: Motions, count: int) -> SelfMatch:
     normal = np.concatenate([outline.normals[j], outline.normals[k] @ turned], axis=1)
     other = np.concatenate([n @ turned, np.broadcast_to(n, there.shape)], axis=1)
     apart = np.concatenate([there - outline.points[j], back - outline.points[k]], axis=1)
-    across = np.einsum("cmi,cmi->cm", p - q, normal) / outline.spacing
+    across = dot(p - q, normal) / outline.spacing
     return SelfMatch(
         p,
         q,
         normal,
-        np.abs(np.einsum("cmi,cmi->cm", normal, other)),
-        np.linalg.norm(apart, axis=2) / outline.spacing,
+        np.abs(dot(normal, other)),
+        lengths(apart) / outline.spacing,
         np.sqrt(np.square(np.minimum(np.abs(across), FARTHEST)).mean(1)),
     )
 
@@ -330,7 +333,7 @@ def candidate_turns(outline: Outline) -> Motions:
         return looked_at
     few, off = outline.probes[:FIRST_LOOK], np.zeros(len(looked_at))
     for turned in (moved(few, looked_at), moved(few, inverse(looked_at))):
-        off += np.square(turned - outline.points[outline.nearest(turned)]).sum(2).mean(1)
+        off += squares(turned - outline.points[outline.nearest(turned)]).mean(1)
     return looked_at[distinct(looked_at, -off, MOST_TURNS, SAME)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float64
 from scipy.special import expit
 
 from bitr.assembly.align import (
+    Matrix,
     Motions,
     Numbers,
     angles,
@@ -24,17 +25,18 @@ from bitr.assembly.align import (
     distinct,
     dot,
     gaps,
+    lengths,
     moved,
     moved_back,
     radius,
 )
 from bitr.assembly.finish import METHODS, Candidates
 from bitr.assembly.mate import mates
-from bitr.assembly.overlay import Partners, lay, look, overlaps_of, partners
+from bitr.assembly.overlay import Partners, lay, look, overlaps_of, partners_of
 from bitr.assembly.propose import Proposals, widen
 from bitr.assembly.sample import Sampled
 from bitr.assembly.seam import Met, closeness, meet
-from bitr.assembly.surface import Surface, common_noise, common_spacing
+from bitr.assembly.surface import Couples, Surface, common_noise, common_spacing, couple
 from bitr.errors import InputError
 
 TIGHT, LOOSE = 1.2, 2.5
@@ -92,7 +94,8 @@ NAMES = (
     "mate_uncovered",
     "mate_depth",
     "mate_margin",
-    "mate_support",
+    "mate_likely",
+    "mate_likely_mean",
     "broken_smaller",
     "broken_larger",
     "broken_contact",
@@ -110,6 +113,21 @@ NAMES = (
 )
 """Names of the numbers; docs/engine.md explains each."""
 
+MATED = {
+    "mate_rims": "rims",
+    "mate_smaller": "contact_smaller",
+    "mate_larger": "contact_larger",
+    "mate_uncovered": "uncovered",
+    "mate_depth": "depth",
+    "mate_score": "score",
+    "mate_likely": "likely",
+    "mate_likely_mean": "likely_mean",
+    "broken_smaller": "broken_smaller",
+    "broken_larger": "broken_larger",
+    "broken_contact": "broken_contact",
+}
+"""The numbers of breaks, as ``Mates`` names them; ``mate_margin`` is by the score."""
+
 Evidence = Float64[np.ndarray, "g f"]
 
 
@@ -119,17 +137,10 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     None of them changes when the pieces are moved, scaled or swapped.
     """
     x, y, poses = sampled.source, sampled.reference, candidates.poses
-    rows: dict[str, Numbers] = {}
-    found = [partners(x, y, pose) for pose in poses]
-    common = [overlaps_of(each, x, y) for each in found]
-    rows["overlap_larger"] = np.array([o.larger for o in common])
-    rows["overlap_smaller"] = np.array([o.smaller for o in common])
-    rows["overlap_residual"] = np.array([o.residual for o in common])
-    rows["firmness"] = np.log10(np.array([o.firmness for o in common]) + 1e-4)
-    rows |= _border_numbers(x, y, poses)
-    rows["ends"] = _ends(proposals, poses)
-    rows |= _mate_numbers(sampled, poses)
-    rows |= _surface_numbers(x, y, found)
+    new = np.array([pose for pose in poses if pose.tobytes() not in proposals.measured]).reshape(-1, 4, 4)
+    measured = {**proposals.measured, **measure(sampled, proposals, new)}
+    known = [measured[pose.tobytes()] for pose in poses]
+    rows = {name: np.array([each[name] for each in known]) for name in known[0]}
     support = proposals.correspondences.support(poses)
     rows["support"] = np.log1p(support)
     rows["support_share"] = support / max(1.0, len(proposals.correspondences.source))
@@ -142,6 +153,7 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     rows["turned"] = np.log10(1 + np.degrees(own))
     rows["seam_margin"] = _margin(poses, rows["seam"])
     rows["overlap_margin"] = _margin(poses, rows["overlap_larger"])
+    rows["mate_margin"] = _margin(poses, rows["mate_score"])
     shares = sorted(len(side.border) / len(side.points) for side in (x, y))
     ends = [[len(end.border) for end in side] or [0] for side in proposals.ends]
     sizes = [radius(side.points - centroid(side.points)) for side in (x, y)]
@@ -161,6 +173,28 @@ def evidence(sampled: Sampled, proposals: Proposals, candidates: Candidates) -> 
     return np.stack([rows[name] for name in NAMES], axis=1)
 
 
+def measure(sampled: Sampled, proposals: Proposals, poses: Motions) -> dict[bytes, dict[str, float]]:
+    """The numbers that need a search and depend on the motion alone, by the motion's bytes."""
+    x, y, found = sampled.source, sampled.reference, dict[bytes, dict[str, float]]()
+    if not len(poses):
+        return found
+    borders = _border_numbers(x, y, poses) | {"ends": _ends(proposals, poses)}
+    for i, pose in enumerate(poses):
+        couples = couple(x, y, pose)  # one search serves surfaces and breaks
+        each = partners_of(x, y, pose, couples)
+        common = overlaps_of(each, x, y)
+        found[pose.tobytes()] = {
+            "overlap_larger": common.larger,
+            "overlap_smaller": common.smaller,
+            "overlap_residual": common.residual,
+            "firmness": float(np.log10(common.firmness + 1e-4)),
+            **{name: float(values[i]) for name, values in borders.items()},
+            **_surface_numbers(x, y, each),
+            **_mate_numbers(sampled, pose, couples),
+        }
+    return found
+
+
 def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers]:
     """How the borders of both pieces lie: on each other, on the other's surface, or in the air.
 
@@ -175,8 +209,8 @@ def _border_numbers(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers
     spacing = common_spacing(x, y)
     met = meet(x.border, y.border, poses)
     near = met.squared < (LOOSE * spacing) ** 2
-    agree = np.einsum("gmi,gmi->gm", met.normal_p, met.normal_q) > 0.5
-    oppose = -np.einsum("gmi,gmi->gm", met.outward_p, met.outward_q)
+    agree = dot(met.normal_p, met.normal_q) > 0.5
+    oppose = -dot(met.outward_p, met.outward_q)
     meets, same = near & agree & (oppose > 0.3), near & agree & (oppose < -0.3)
     clear = np.concatenate([x.border.clear, y.border.clear])
     smaller, larger = _sides(meets, len(x.border), np.ones(len(clear), dtype=bool))
@@ -208,7 +242,7 @@ def _sides(
 def _residual(met: Met, meets: Bool[np.ndarray, "g m"]) -> Numbers:
     """Root mean square distance across the surface, where borders meet."""
     normal = (met.normal_p + met.normal_q) / 2
-    off = np.square(np.einsum("gmi,gmi->gm", met.p - met.q, normal))
+    off = np.square(dot(met.p - met.q, normal))
     return np.sqrt((off * meets).sum(1) / np.maximum(meets.sum(1), 1))
 
 
@@ -225,8 +259,8 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers]
                 sides.append((0.0, 0.0, 0.0, 0.0))
                 continue
             rows = other.nearest(points)
-            away = np.linalg.norm(other.points[rows] - points, axis=1)
-            alike = np.abs(np.einsum("ni,ni->n", border.normals @ turn.T, other.normals[rows]))
+            away = lengths(other.points[rows] - points)
+            alike = np.abs(dot(border.normals @ turn.T, other.normals[rows]))
             lies = other.interior[rows] & (away < 1.5 * spacing) & (alike > 0.7)
             air = away > AIR * spacing
             clear = border.clear if border.clear.any() else np.ones(len(border), dtype=bool)
@@ -245,27 +279,12 @@ def _border_places(x: Surface, y: Surface, poses: Motions) -> dict[str, Numbers]
     }
 
 
-def _mate_numbers(sampled: Sampled, poses: Motions) -> dict[str, Numbers]:
+def _mate_numbers(sampled: Sampled, pose: Matrix, couples: Couples) -> dict[str, float]:
     """How breaks of closed pieces fit; all 0 for open ones."""
-    zero = np.zeros(len(poses))
-    if sampled.sheets is None or sampled.matched is None:
-        mates_of = (f"mate_{name}" for name in ("rims", "smaller", "larger", "uncovered", "depth", "margin"))
-        broken = (f"broken_{name}" for name in ("smaller", "larger", "contact"))
-        return dict.fromkeys((*mates_of, *broken, "mate_support", "is_closed"), zero)
-    found = mates(*sampled.sheets, poses)
-    return {
-        "mate_rims": found.rims,
-        "mate_smaller": found.contact_smaller,
-        "mate_larger": found.contact_larger,
-        "mate_uncovered": found.uncovered,
-        "mate_depth": found.depth,
-        "mate_margin": _margin(poses, found.score),
-        "broken_smaller": found.broken_smaller,
-        "broken_larger": found.broken_larger,
-        "broken_contact": found.broken_contact,
-        "mate_support": np.log1p(sampled.matched.support(poses)),
-        "is_closed": zero + 1,
-    }
+    if sampled.sheets is None:
+        return dict.fromkeys((*MATED, "is_closed"), 0.0)
+    found = mates(*sampled.sheets, pose[None], sampled.matched, couples.as_many())
+    return {name: float(getattr(found, of)[0]) for name, of in MATED.items()} | {"is_closed": 1.0}
 
 
 def _ends(proposals: Proposals, poses: Motions) -> Numbers:
@@ -278,24 +297,25 @@ def _ends(proposals: Proposals, poses: Motions) -> Numbers:
     return best
 
 
-def _surface_numbers(x: Surface, y: Surface, found: Sequence[Partners]) -> dict[str, Numbers]:
+def _surface_numbers(x: Surface, y: Surface, found: Partners) -> dict[str, float]:
     """How much the surfaces cross or hover above each other, and how far apart they are at the nearest.
 
     Where the other piece has a surface, a point of this one should lie on it; what lies beyond a border of
     the other piece has a border point nearest, and says nothing.
     """
-    spacing, rows = common_spacing(x, y), []
-    own = np.concatenate([x.interior, y.interior])
-    for each in found:
-        gap = each.p - each.q
-        away, inside = np.linalg.norm(gap, axis=1), own & each.inside
-        crosses = inside & (away < spacing) & (each.alike < 0.6)
-        above = inside & (np.abs(dot(gap, each.normal)) > UPRIGHT * away)
-        low, high = (above & (away > reach * spacing) for reach in (HOVERS, LOW))
-        nearest = max(1, len(away) // 100)
-        closest = np.partition(away, nearest - 1)[:nearest].mean() / spacing
-        rows.append((crosses @ each.share, (low & ~high) @ each.share, high @ each.share, np.log1p(closest)))
-    return dict(zip(("crossing", "hover_low", "hover_high", "gap"), np.array(rows).T, strict=True))
+    spacing, gap = common_spacing(x, y), found.p - found.q
+    away, inside = lengths(gap), np.concatenate([x.interior, y.interior]) & found.inside
+    crosses = inside & (away < spacing) & (found.alike < 0.6)
+    above = inside & (np.abs(dot(gap, found.normal)) > UPRIGHT * away)
+    low, high = (above & (away > reach * spacing) for reach in (HOVERS, LOW))
+    nearest = max(1, len(away) // 100)
+    closest = np.partition(away, nearest - 1)[:nearest].mean() / spacing
+    return {
+        "crossing": float(crosses @ found.share),
+        "hover_low": float((low & ~high) @ found.share),
+        "hover_high": float(high @ found.share),
+        "gap": float(np.log1p(closest)),
+    }
 
 
 def _margin(poses: Motions, score: Numbers) -> Numbers:
@@ -381,14 +401,15 @@ def shortlist(sampled: Sampled, proposals: Proposals, verifier: Verifier) -> Pro
     """The proposals with the surface matches that promise most; of more of them where nothing convinces."""
     found, score = _promising(sampled, proposals, verifier)
     settled = np.concatenate([proposals.seam, proposals.mate])
+    measured = measure(sampled, proposals, settled)
     if len(settled):
         names = ("seam",) * len(proposals.seam) + ("mate",) * len(proposals.mate)
-        rows = evidence(sampled, proposals, Candidates(settled, names, names, settled))
-        score = max(score, float(verifier.scores(rows).max()))
-    if score > CONVINCING:
-        return found
-    log.info("nothing convinces at a first look: searching more widely")
-    return _promising(sampled, widen(sampled, proposals), verifier)[0]
+        known, candidates = replace(proposals, measured=measured), Candidates(settled, names, names, settled)
+        score = max(score, float(verifier.scores(evidence(sampled, known, candidates)).max()))
+    if score <= CONVINCING:
+        log.info("nothing convinces at a first look: searching more widely")
+        found, _ = _promising(sampled, widen(sampled, proposals), verifier)
+    return replace(found, measured=measured)
 
 
 def _promising(sampled: Sampled, proposals: Proposals, verifier: Verifier) -> tuple[Proposals, float]:
