@@ -2,17 +2,20 @@
 
 import json
 import shutil
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 import bitr
 from bitr.assembly.network import Network
 from bitr.data import dataset, info
 from bitr.evaluation.metrics import is_right
+from bitr.groups import Cloud
 from bitr.model.checkpoint import card_of
 from bitr.testing import SETTINGS, example_pair
 
@@ -27,7 +30,7 @@ def card(name):
 
 
 def test_the_weights_of_the_tasks_are_there():
-    assert NAMES == ["bowl-placing", "default", "mug-hanging"]
+    assert NAMES == ["bowl-placing", "default", "fracture", "mug-hanging"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +61,12 @@ def test_only_weights_whose_data_allows_it_are_shipped(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data", "share"),
-    [("default", "shapes:cut", 0.7), ("mug-hanging", "", 0.8), ("bowl-placing", "", 0.8)],
+    [
+        ("default", "shapes:cut", 0.7),
+        ("fracture", "shapes:fracture", 0.6),
+        ("mug-hanging", "", 0.8),
+        ("bowl-placing", "", 0.8),
+    ],
 )
 def test_weights_are_as_good_as_ever_on_held_out_pairs(name, data, share):
     """Share of right answers of the default command; chance has none."""
@@ -82,6 +90,11 @@ SHIPPED = {
         (0.146149686030548, 0.828353706368083, 0.540805331352635, 0.540387074341647),
         (-0.659352138557018, 0.489110654769392, -0.570986448850885, -0.158070391426909),
         (-0.737492390912245, -0.273131661543142, 0.617660156404169, 1.01467755958188),
+    ),
+    "fracture": (
+        (-0.584987038727636, 0.0341085231122392, 0.810325103382447, 2.66347303765279),
+        (-0.194450667709246, 0.964076422575383, -0.180957423892142, -0.34088592775586),
+        (-0.787387517267133, -0.263426004952726, -0.557339786455755, 0.324480284498871),
     ),
     "mug-hanging": (
         (0.167151507362829, 0.513817369499738, 0.841458308169041, 1.64616786018495),
@@ -128,8 +141,11 @@ OLDER = {
 
 def assert_stored(model, rows):
     """To 1e-12, over the singular gap where that is small."""
+    pieces = [Cloud(points) for points in example_pair(0, 100, SETTINGS[0])]
+    if model.config.normals:
+        pieces = [replace(each, normals=nn.functional.normalize(each.points, dim=-1)) for each in pieces]
     with torch.no_grad():
-        found = model.double().solve(*example_pair(0, 100, SETTINGS[0]))
+        found = model.double().solve(*pieces)
     tolerance = 1e-12 / min(1.0, float(found.singular_gap))
     expected = torch.tensor(rows, dtype=torch.float64)
     torch.testing.assert_close(found.pose.matrix()[0, :3], expected, rtol=0, atol=tolerance)

@@ -247,12 +247,12 @@ def _alike(
     i, j = np.nonzero(of_x & of_y.T)
     alike = similarity[i, j]
     telling = alike - (usual_x[i] + usual_y[j]) / 2
-    turns = np.minimum(2 * _ranks(alike), 2 * _ranks(telling) + 1)
+    turns = np.minimum(2 * ranks(alike), 2 * ranks(telling) + 1)
     order = np.argsort(turns, kind="stable")[:most]
     return i[order], j[order]
 
 
-def _ranks(values: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+def ranks(values: Float64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
     """Place of each value, the largest first."""
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[np.argsort(-values, kind="stable")] = np.arange(len(values))

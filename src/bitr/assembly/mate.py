@@ -29,7 +29,7 @@ from bitr.assembly.align import (
     root_mean_square,
     squares,
 )
-from bitr.assembly.match import Correspondences, match_motions
+from bitr.assembly.match import Correspondences, match_motions, ranks
 from bitr.assembly.seam import Met
 from bitr.assembly.surface import (
     SPACING_RANK,
@@ -72,8 +72,8 @@ SUPPLEMENT = 0.35
 """Most that the sum of the cosines at two creases may differ from 0: at a joint the angles add up to 180°."""
 LOCAL, LOCAL_REACH = 12, 3.0
 """Creases beside an anchor that tell whether it is laid well, and the spacings within which they meet."""
-GLIMPSED, PROMISING, LEARNED, KEPT = 700, 100, 64, 40
-"""Motions that a first and a second look leave, by either judgement; of learned matches that are settled
+GLIMPSED, PROMISING, LEARNED, KEPT = 500, 75, 64, 72
+"""Motions that a first and a second look leave, by each judgement; of learned matches that are settled
 roughly, too; and that are settled well."""
 POINTS = 1000
 """Points of the larger piece that the network sees."""
@@ -259,7 +259,12 @@ class Mates:
     @property
     def score(self) -> Numbers:
         contact = (self.contact_smaller + self.contact_larger) / 2
-        return self.rims + contact - self.depth - UNCOVERED * self.uncovered + LIKELIHOOD * self.likely
+        return self.rims + contact - self.depth - UNCOVERED * self.uncovered
+
+    @property
+    def turns(self) -> Numbers:
+        """The order in which motions are kept, the largest first."""
+        return _in_turns(self.score, self.score + LIKELIHOOD * self.likely)
 
 
 def mate_motions(x: Sheets, y: Sheets, most: int, matched: Matched | None = None) -> Motions:
@@ -278,7 +283,7 @@ def mate_motions(x: Sheets, y: Sheets, most: int, matched: Matched | None = None
         rows = _promising(_look(x, y, motions, matched, counts, WIDEST), beside, left)
         motions, beside = motions[rows], beside[rows]
     if matched is not None:
-        order = np.argsort(-_look(x, y, matched.motions, matched, SECOND, WIDEST).score, kind="stable")
+        order = np.argsort(-_look(x, y, matched.motions, matched, SECOND, WIDEST).turns, kind="stable")
         motions = np.concatenate([motions, matched.motions[order[:LEARNED]]])
     if not len(motions):
         return NO_MOTION
@@ -464,9 +469,16 @@ def _crease_motions(x: Creases | None, y: Creases | None, spacing: float) -> tup
 
 
 def _promising(seen: _Look, beside: Numbers, most: int) -> Rows:
-    """Numbers of the best motions by all rims, and by the creases beside those laid onto each other."""
-    rows = _best(seen.score, most), _best(beside + 2 * seen.contact - 3 * seen.depth, most)
-    return np.unique(np.concatenate(rows))
+    """Numbers of the best motions by all rims, by the network too, and by the creases beside those laid onto
+    each other."""
+    scores = seen.score, seen.score + LIKELIHOOD * seen.likely, beside + 2 * seen.contact - 3 * seen.depth
+    return np.unique(np.concatenate([_best(score, most) for score in scores]))
+
+
+def _in_turns(score: Numbers, other: Numbers) -> Numbers:
+    """Values that sort motions by both scores in turns: a network may be wrong about pieces unlike those it
+    knows, and geometry about those that fit in many ways."""
+    return -np.minimum(2 * ranks(score), 2 * ranks(other) + 1).astype(np.float64)
 
 
 def _crease_frames(normals: Points, beyond: Points) -> Float64[np.ndarray, "n 3 3"]:
@@ -563,7 +575,12 @@ class _Look:
 
     @property
     def score(self) -> Numbers:
-        return self.rims + self.contact - self.depth + LIKELIHOOD * self.likely
+        return self.rims + self.contact - self.depth
+
+    @property
+    def turns(self) -> Numbers:
+        """The order in which motions are kept, the largest first."""
+        return _in_turns(self.score, self.score + LIKELIHOOD * self.likely)
 
 
 def _look(

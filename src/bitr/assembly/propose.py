@@ -33,7 +33,7 @@ from bitr.errors import InputError
 from bitr.io import Geometry
 from bitr.model import BITR, Solution
 
-SEAMS, OF_ENDS, MATES = 12, 3, 40
+SEAMS, OF_ENDS, MATES = 12, 3, 48
 """Most motions of the borders, of two flat ends, and of breaks."""
 FIRST_AGREED, AGREED, FRAMED = 60, 100, 80
 """Most motions that correspondences agree on, at first and at a wider look, and that single ones give."""

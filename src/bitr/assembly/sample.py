@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Int64
 from scipy.spatial import cKDTree
 
-from bitr.assembly.align import Frame, Points, centroid
+from bitr.assembly.align import Frame, Points, centroid, side_by_side
 from bitr.assembly.mate import Matched, Sheets, closed_normals, find_breaks, shipped_mating
 from bitr.assembly.surface import Rows, Surface, bareness, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
@@ -112,7 +113,7 @@ def _closed(
     if x_normals is None or y_normals is None:
         if max(side.border.clear.sum() / len(side.points) for side in (x, y)) > OPEN:
             return is_open
-        x_normals, y_normals = outward_normals(x), outward_normals(y)
+        x_normals, y_normals = side_by_side(partial(outward_normals, x), partial(outward_normals, y))
         near = Surface.of(x.points, x_normals), Surface.of(y.points, y_normals)
     else:
         near = x, y
@@ -123,7 +124,9 @@ def _closed(
         return is_open
     pieces = (x.points, x_normals), (y.points, y_normals)
     broken, matched = find_breaks(*pieces, mating())
-    first, last = Sheets.of(*pieces[0], broken[0]), Sheets.of(*pieces[1], broken[1])
+    first, last = side_by_side(
+        *(partial(Sheets.of, *piece, chance) for piece, chance in zip(pieces, broken, strict=True))
+    )
     return is_open if first is None or last is None else (*near, (first, last), matched)
 
 
