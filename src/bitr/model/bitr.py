@@ -97,9 +97,8 @@ class BITR(nn.Module):
                 x_near = choose_contacts(x, dense[0], x_key.at_points)
                 y_near = choose_contacts(y, dense[1], y_key.at_points)
                 scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
-                score, spread = self.score(
-                    scalars, pose, gap, votes, (x_key.points, y_key.points), (x_near, y_near)
-                )
+                x_at, y_at = (key.points.to(x.points) for key in keys)
+                score, spread = self.score(scalars, pose, gap, votes, (x_at, y_at), (x_near, y_near))
             heads = Heads.of(pose, score, gap, votes, spread)
         heads = replace(heads, pose=frame.pose(pose), votes=frame.leave_votes(votes)).best_first()
         of_x, of_y = (None, None) if dense is None else map(frame.leave_dense, dense)
@@ -147,7 +146,7 @@ class BITR(nn.Module):
         across, own = (self.solve(source, other).heads for other in (reference, source))
         assert across is not None
         assert own is not None
-        across, own = (heads.take(heads.place.argsort(1)) for heads in (across, own))
+        across, own = across.in_own_order(), own.in_own_order()
         best = (across.belief + own.belief).argmax(1, keepdim=True)
         return across.take(best).pose[:, 0] @ own.take(best).pose[:, 0]
 
