@@ -90,7 +90,8 @@ class BITR(nn.Module):
         dense = None if self.dense is None else (self.dense(x_key.at_points), self.dense(y_key.at_points))
         with full_precision(x.points.device):  # so few points that rounding would save nothing
             z, field = merge(x_key, y_key)  # z = x̃ ⊕ ỹ, Sec. 4.3
-            field = self.transform(z, field)  # Φ_S, eq. (5)
+            field = {degree: values.to(x.points) for degree, values in field.items()}  # from double precision
+            field = self.transform(z.to(x.points), field)  # Φ_S, eq. (5)
             pose, gap, votes = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
             score, spread = torch.zeros_like(gap), torch.full_like(gap, SPREAD)
             if self.score is not None and dense is not None:

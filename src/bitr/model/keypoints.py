@@ -176,7 +176,7 @@ def merge(x: KeyPoints, y: KeyPoints) -> tuple[Float[Tensor, "b l 6"], Field]:
     Degree (p, 0): x's features, (0, q): y's, (p, q): their outer products channel by channel, (0, 0): sums
     and products, which a swap does not change. The offsets x̃_u − m(X̃), ỹ_u − m(Ỹ) are among the vectors, so
     that Arun's correlation matrix is one setting of the weights. Φ_S sees differences of key points alone: z
-    is about their means, and rounded to the precision of the weights only then.
+    is about their means, so that rounding takes little of them.
     """
     a, b = _one_side(x), _one_side(y)
     z = torch.cat([a[1][..., -1], b[1][..., -1]], dim=-1)
@@ -186,8 +186,7 @@ def merge(x: KeyPoints, y: KeyPoints) -> tuple[Float[Tensor, "b l 6"], Field]:
         for q in range(1, len(b)):
             c = min(a[p].shape[-1], b[q].shape[-1])
             field[p, q] = (a[p][..., :, None, :c] * b[q][..., None, :, :c]).flatten(2, 3)
-    own = x.at_points[0, 0]
-    return z.to(own), {degree: field[degree].flatten(0, 1).to(own) for degree in sorted(field)}
+    return z, {degree: field[degree].flatten(0, 1) for degree in sorted(field)}
 
 
 def _one_side(key: KeyPoints) -> list[Tensor]:
