@@ -77,11 +77,9 @@ SAME_BUDGET = (
 )
 MATCHED_POINTS, MATCHED_PAIRS = 1024, 5
 """Complete matching: points of a cloud, and pairs of a sampling, each with random models of its own."""
-FAR_SIGHTED = BITRConfig(
-    cloud_channels=4, extractor="paper", num_neighbors=64, radial_functions=(1, 2), num_keypoints=8
-)
-"""More neighbours, seen less closely: random weights turn details into features that another sample of the
-same shape does not have."""
+FAR_SIGHTED = BITRConfig(num_neighbors=64, radial_functions=(1, 2), num_keypoints=32)
+"""More neighbours, seen less closely, and more key points: random weights turn details into features that
+another sample of the same shape does not have."""
 UNTRAINED: dict[str, Callable[[str, int], Method]] = {
     "U-BITR": lambda name, seed: u_bitr(name, BITRConfig(), seed),
     "U-BITR as the paper builds it": lambda name, seed: u_bitr(name, BITRConfig.paper(), seed),

@@ -174,8 +174,13 @@ class Neighborhoods:
         return squares.amax(-1)
 
     def mean_reach(self) -> Float[Tensor, " C"]:
-        """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1."""
-        return self.clouds.means(root(self.farthest_square()))
+        """Mean over a cloud of the distance to the farthest neighbour: a length of scale degree 1.
+
+        Summed in double precision: all lengths of a cloud are over this one, so that its error does not
+        average out over the points.
+        """
+        reach = root(self.farthest_square())
+        return self.clouds.means(reach.double()).to(reach)
 
 
 def gather_neighbors(rows: Float[Tensor, "f N"], index: Int[Tensor, "n k"]) -> Float[Tensor, "f n k"]:

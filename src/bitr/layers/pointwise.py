@@ -86,7 +86,8 @@ class FieldNorm(nn.Module):
             scalars = field[0, 0]
             field = {**field, (0, 0): scalars - clouds.spread(clouds.means(scalars))}
         squares = torch.stack([value.square().mean((1, 2)) for value in field.values()], dim=-1)
-        factors = clouds.spread(torch.rsqrt(clouds.means(squares) + self.epsilon)).unbind(-1)
+        size = torch.rsqrt(clouds.means(squares.double()) + self.epsilon)  # one error would be in all points
+        factors = clouds.spread(size.to(squares)).unbind(-1)
         return {
             degree: value * factor[:, None, None]
             for (degree, value), factor in zip(field.items(), factors, strict=True)

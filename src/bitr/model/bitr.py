@@ -90,16 +90,16 @@ class BITR(nn.Module):
         dense = None if self.dense is None else (self.dense(x_key.at_points), self.dense(y_key.at_points))
         with full_precision(x.points.device):  # so few points that rounding would save nothing
             z, field = merge(x_key, y_key)  # z = x̃ ⊕ ỹ, Sec. 4.3
-            field = self.transform(z, field)  # Φ_S, eq. (5)
+            field = {degree: values.to(x.points) for degree, values in field.items()}  # from double precision
+            field = self.transform(z.to(x.points), field)  # Φ_S, eq. (5)
             pose, gap, votes = project(field, x_key.points, y_key.points, nearest)  # Φ_P, eq. (13)
             score, spread = torch.zeros_like(gap), torch.full_like(gap, SPREAD)
             if self.score is not None and dense is not None:
                 x_near = choose_contacts(x, dense[0], x_key.at_points)
                 y_near = choose_contacts(y, dense[1], y_key.at_points)
                 scalars = field[0, 0][:, 0].unflatten(0, (len(gap), -1))
-                score, spread = self.score(
-                    scalars, pose, gap, votes, (x_key.points, y_key.points), (x_near, y_near)
-                )
+                x_at, y_at = (key.points.to(x.points) for key in keys)
+                score, spread = self.score(scalars, pose, gap, votes, (x_at, y_at), (x_near, y_near))
             heads = Heads.of(pose, score, gap, votes, spread)
         heads = replace(heads, pose=frame.pose(pose), votes=frame.leave_votes(votes)).best_first()
         of_x, of_y = (None, None) if dense is None else map(frame.leave_dense, dense)
@@ -147,7 +147,7 @@ class BITR(nn.Module):
         across, own = (self.solve(source, other).heads for other in (reference, source))
         assert across is not None
         assert own is not None
-        across, own = (heads.take(heads.place.argsort(1)) for heads in (across, own))
+        across, own = across.in_own_order(), own.in_own_order()
         best = (across.belief + own.belief).argmax(1, keepdim=True)
         return across.take(best).pose[:, 0] @ own.take(best).pose[:, 0]
 

@@ -65,6 +65,10 @@ class Heads:
     def best_first(self) -> Heads:
         return self if self.belief.shape[1] == 1 else self.take(self.belief.argsort(1, descending=True))
 
+    def in_own_order(self) -> Heads:
+        """As the model's outputs stand: the same head has the same row for every pair."""
+        return self.take(self.place.argsort(1))
+
 
 def beliefs(
     pose: Rigid, score: Float[Tensor, "b k"], parts: Unprojected, spread: Float[Tensor, "b k"]

@@ -130,14 +130,15 @@ def select(
     r"""X̃ = softmax(F⁰_X) X, eq. (10), and the features pooled by the same weights.
 
     With an offset w, :math:`\tilde x_k = \sum_u a_{ku} x_u + \sum_c w_{kc} \sum_u a_{ku} f_c(u)`, with
-    :math:`f_c` the channels of degree 1. So both pieces can name a place that neither of them has.
+    :math:`f_c` the channels of degree 1. So both pieces can name a place that neither of them has. Sums are
+    in double precision: key points lie close together, and Φ_S lives on their differences.
     """
     if cloud.mask is not None:
         logits = logits.masked_fill(~cloud.mask[..., None], -torch.inf)
-    weights = logits.softmax(1).mT
     with full_precision(logits.device):
-        pooled = {d: (weights @ f.flatten(2)).unflatten(2, f.shape[2:]) for d, f in field.items()}
-        points = weights @ cloud.points
+        weights = logits.double().softmax(1).mT
+        pooled = {d: (weights @ f.double().flatten(2)).unflatten(2, f.shape[2:]) for d, f in field.items()}
+        points = weights @ cloud.points.double()
         if offset is not None:
             points = points + (pooled[1, 0] @ offset.to(points)[..., None])[..., 0]
         return KeyPoints(points, pooled, field)
@@ -174,9 +175,11 @@ def merge(x: KeyPoints, y: KeyPoints) -> tuple[Float[Tensor, "b l 6"], Field]:
 
     Degree (p, 0): x's features, (0, q): y's, (p, q): their outer products channel by channel, (0, 0): sums
     and products, which a swap does not change. The offsets x̃_u − m(X̃), ỹ_u − m(Ỹ) are among the vectors, so
-    that Arun's correlation matrix is one setting of the weights.
+    that Arun's correlation matrix is one setting of the weights. Φ_S sees differences of key points alone: z
+    is about their means, so that rounding takes little of them.
     """
-    z, a, b = torch.cat([x.points, y.points], dim=-1), _one_side(x), _one_side(y)
+    a, b = _one_side(x), _one_side(y)
+    z = torch.cat([a[1][..., -1], b[1][..., -1]], dim=-1)
     field: Field = {(0, 0): torch.cat([a[0] + b[0], a[0] * b[0]], dim=-1)}
     for p in range(1, len(a)):
         field[p, 0], field[0, p] = a[p], b[p]
