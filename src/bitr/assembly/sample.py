@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Int64
 from scipy.spatial import cKDTree
 
-from bitr.assembly.align import Frame, Points, centroid
+from bitr.assembly.align import Frame, Points, centroid, side_by_side
 from bitr.assembly.mate import Sheets
 from bitr.assembly.surface import Rows, Surface, bareness, outward_normals
 from bitr.data.piece import MIN_POINTS, Piece, with_features
@@ -103,13 +104,15 @@ def _closed(
     if x_normals is None or y_normals is None:
         if max(side.border.clear.sum() / len(side.points) for side in (x, y)) > OPEN:
             return x, y, None
-        x_normals, y_normals = outward_normals(x), outward_normals(y)
+        x_normals, y_normals = side_by_side(partial(outward_normals, x), partial(outward_normals, y))
         near = Surface.of(x.points, x_normals), Surface.of(y.points, y_normals)
     else:
         near = x, y
     if (bareness(near[0], x_normals) + bareness(near[1], y_normals)) / 2 > BARE:
         return x, y, None
-    first, last = Sheets.of(x.points, x_normals), Sheets.of(y.points, y_normals)
+    first, last = side_by_side(
+        partial(Sheets.of, x.points, x_normals), partial(Sheets.of, y.points, y_normals)
+    )
     return (x, y, None) if first is None or last is None else (*near, (first, last))
 
 
