@@ -70,7 +70,8 @@ def test_the_row_of_an_experiment_has_the_paper_the_best_other_method_and_ours()
         row("FGR", [20, 40]),
         row("in the manner of OMN", [], published=Published("129.02 (2.15)")),
     )
-    assert paper_row(found, 0, plan(Path(), changes=("run.batch=4",), budget="9m")) == (
+    usual = {"limit": None, "samplings": 3, "baselines": None}
+    assert paper_row(found, 0, plan(Path(), changes=("run.batch=4",), budget="9m", **usual)) == (
         "rooms, model alone",
         "`bitr reproduce indoor --budget 9m --set run.batch=4`",
         "12.5",
@@ -78,6 +79,13 @@ def test_the_row_of_an_experiment_has_the_paper_the_best_other_method_and_ours()
         "FGR 30.0°, median 30.0°",
         "20.0°, median 20.0°; OT 5.0°",
     )
+
+
+def test_the_command_of_a_row_has_every_option_that_it_was_made_with():
+    given = {"budget": "20s", "model": "runs/x", "limit": 2, "samplings": 1, "seed": 7, "baselines": "none"}
+    command = paper_row(result("toy", row("BITR", [10])), 0, plan(Path(), changes=(), **given))[1]
+    options = " ".join(f"--{name} {value}" for name, value in given.items())
+    assert command == f"`bitr reproduce toy {options}`"
 
 
 def test_a_stand_in_has_a_dagger_and_the_papers_own_figures_say_so():
@@ -95,7 +103,8 @@ def test_a_stand_in_has_a_dagger_and_the_papers_own_figures_say_so():
 
 def test_success_in_simulation_is_a_share(tmp_path):
     simulated = row("BITR", [10], "scenes simulated here", shares={"success in simulation": 2 / 3})
-    (path,) = write_result(tmp_path, result("manipulation", simulated), plan(tmp_path))
+    other = row("centroids", [90], "nothing to train", shares={"success in simulation": 0.0})
+    (path,) = write_result(tmp_path, result("manipulation", simulated, other), plan(tmp_path))
     head, mugs, bowls = cells_of(path.read_text(encoding="utf-8"))
     assert head == tables.HEADS["paper"]
     assert mugs == ("mugs to hang†, success", mugs[1], "12.5", "pictures", "", "67%")

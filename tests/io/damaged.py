@@ -55,7 +55,7 @@ def _any(good: Good) -> Cases:
         if suffix not in ("xyz", "xyzn", "xyzrgb", "txt", "csv", "gltf", "obj", "bin"):
             yield f"half-{name}", data[: len(data) // 2 + 3], "truncated" if suffix != "npz" else "damaged"
     for suffix in ("ply", "pcd", "las", "laz", "npy", "npz", "glb"):
-        yield f"wrong-magic.{suffix}", b"\x00\x01\x02\x03" * 100, "wrong magic"
+        yield f"wrong-magic.{suffix}", b"\x00\x01\x02\x03" * 100, f"is no .{suffix} file"
     yield "unknown.dat", b"\x00\x01\x02\x03" * 100, "unknown format"
     yield "picture.png", b"\x89PNG\r\n\x1a\n" + bytes(200), "unknown format"
 

@@ -182,8 +182,8 @@ def engine_row(found: Mapping[str, Any]) -> Row:
     """The row of one data set, from what ``engine_rows`` keeps or ``bitr evaluate -o`` writes."""
     data, pooled = found["dataset"], found["rows"][0]["pooled"]
     require(data in ENGINE, f"{data}: is not in the table, expected one of {', '.join(ENGINE)}")
-    limit = f" --limit {found['limit']}" if found.get("limit") else ""
-    command = f"`bitr evaluate {found['checkpoint']} {data}{limit} --samplings {found['samplings']}`"
+    limit, seed = (f" --{key} {found[key]}" if found.get(key) else "" for key in ("limit", "seed"))
+    command = f"`bitr evaluate {found['checkpoint']} {data}{limit} --samplings {found['samplings']}{seed}`"
     degrees = (f"{pooled['rotation_error_deg'][key]:.1f}°" for key in ("mean", "median"))
     shares = (f"{pooled[key]:.1%}" for key in ("right", "within_5_deg"))
     return ENGINE[data][0], command, str(pooled["pairs"]), *degrees, *shares
@@ -233,11 +233,9 @@ def paper_row(result: Result, number: int, plan: Plan) -> Row:
     experiment, table = result.experiment, result.tables[number]
     ours, others = table.rows[0], _others(table)
     sign = "" if ours.made.startswith("the paper's data") else "†"
-    options = f" --budget {plan.budget}" + (" --train" if plan.retrain else "")
-    options += "".join(f" --set {change}" for change in plan.changes)
     refined = [row for row in table.rows if row.name.startswith(f"{ours.name} + ")]
-    if SUCCESS in ours.shares:
-        reached = f"{ours.shares[SUCCESS]:.0%}"
+    if SUCCESS in ours.shares:  # degrees of others say nothing beside it
+        reached, others = f"{ours.shares[SUCCESS]:.0%}", []
     else:
         reached = "; ".join(
             [_degrees(ours), *(f"{_last(row)} {_degrees(row).partition(',')[0]}" for row in refined)]
@@ -248,12 +246,21 @@ def paper_row(result: Result, number: int, plan: Plan) -> Row:
         said = "; ".join(f"{_last(row)} {_first(text)}".strip() for row, text in published)
     return (
         experiment.labels[number].format(sign),
-        f"`bitr reproduce {experiment.name}{options}`",
+        f"`bitr reproduce {experiment.name}{_options(plan)}`",
         NONE if table.minutes is None else f"{table.minutes:.1f}",
         said,
         min(others)[1] if others else "",
         reached,
     )
+
+
+def _options(plan: Plan) -> str:
+    """The options that make the row again: the budget, and what differs from the defaults."""
+    given = {name: getattr(plan, name) for name in ("model", "limit", "samplings", "seed", "baselines")}
+    told = {name: value for name, value in given.items() if value != getattr(Plan, name)}
+    options = [f"--budget {plan.budget}", *["--train"] * plan.retrain]
+    options += [f"--{name} {value}" for name, value in told.items()]
+    return "".join(f" {each}" for each in [*options, *(f"--set {change}" for change in plan.changes)])
 
 
 def _others(table: Table) -> list[tuple[float, str]]:

@@ -67,8 +67,9 @@ def _find_kind(source: Source) -> str:
         return ".off"
     suffix = ".las" if source.suffix == ".laz" else source.suffix
     if suffix in MAGIC and not (suffix == ".pcd" and b"\nDATA " in source.data[:10_000]):
-        expected = " or ".join(repr(s)[1:] for s in MAGIC[suffix][:2]) + f" in a {source.suffix} file"
-        raise source.error(f"wrong magic: starts with {source.data[:8]!r}, expected {expected}")
+        expected = " or ".join(repr(s)[1:] for s in MAGIC[suffix][:2])
+        start = repr(source.data[:8])
+        raise source.error(f"is no {source.suffix} file: starts with {start}, expected {expected}")
     return suffix if suffix in READERS else _guess_kind(source)
 
 

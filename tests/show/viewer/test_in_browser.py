@@ -354,9 +354,14 @@ def test_on_a_small_screen_the_panel_scrolls_and_can_be_folded(viewer, new_tab):
         return left <= button[0] < button[1] <= right and top <= button[2] < button[3] <= bottom
 
     until(is_in_sight, "the button to copy the pose in the panel")
+    clouds = ("red", "yellow", "blue")
+    until(
+        lambda: all(colored(pictured(tab, page)[: int(top)], name).any() for name in clouds),
+        "all clouds above the panel",
+    )
     tab.evaluate("[...panel.querySelectorAll('*')].find((e) => e.style.cursor === 'pointer').click()")
     until(
-        lambda: all(colored(pictured(tab, page), name).any() for name in ("red", "yellow", "blue")),
+        lambda: all(colored(pictured(tab, page), name).any() for name in clouds),
         "all clouds in sight",
     )
     assert tab.evaluate("panel.getBoundingClientRect().top") > top

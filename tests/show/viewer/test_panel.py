@@ -71,7 +71,7 @@ def test_the_name_from_the_browser_never_becomes_a_path(name, tmp_path, monkeypa
     [
         ("a.exe", b"MZ", "a.exe: found .exe, expected one of .ply"),
         ("ply", b"ply\n", "ply: found a file without a suffix, expected one of .ply"),
-        ("a.ply", b"nothing", "a.ply: wrong magic"),
+        ("a.ply", b"nothing", "a.ply: is no .ply file"),
         ("a.ply", b"", "a.ply: is empty"),
         ("a.ply", SOURCE.read_bytes()[:-100], "a.ply: truncated"),
         ("a.xyz", b"1 2 3\nx y z\n", "a.xyz: "),

@@ -203,13 +203,14 @@ def test_what_is_drawn_is_of_order_one_wherever_the_files_lie(offset, size):
 def test_the_framing_holds_every_point():
     found = lay_out(problem(), np.eye(4))
     points = np.random.default_rng(0).normal(size=(500, 3))
-    for fov, aspect in ((0.65, 1.5), (1.2, 0.4)):
-        position, look_at = aim(points, found.view, fov, aspect)
+    for fov, aspect, free in ((0.65, 1.5, 1.0), (1.2, 0.4, 1.0), (0.65, 0.46, 0.4), (0.65, 0.9, 0.4)):
+        position, look_at = aim(points, found.view, fov, aspect, free)
         np.testing.assert_allclose(_unit(position - look_at), found.view[2], atol=1e-12)
         seen = (points - position) @ (found.view * [[1], [1], [-1]]).T
         height = np.tan(fov / 2) * seen[:, 2]
         assert (seen[:, 2] > 0).all()
-        assert (np.abs(seen[:, 1]) <= height * 1.1).all()
+        assert (seen[:, 1] <= height * 1.1).all()
+        assert (seen[:, 1] >= height * (1 - 2 * free) - height * 0.1).all()  # nothing below the free share
         assert (np.abs(seen[:, 0]) <= aspect * height * 1.1).all()
 
 

@@ -27,6 +27,8 @@ BESIDE = 1.05
 """Distance between the pieces at first, in sums of their radii."""
 ROOM = 1.06
 """Room around the pieces when they are framed."""
+NARROW, FREE = 576, 0.4
+"""Up to this width, in pixels, viser lays its panel over the picture; the share above the panel."""
 MOST_DRAWN = 200_000
 """Most points of a cloud that are sent to a browser."""
 FAINT = 0.6
@@ -60,7 +62,8 @@ class Camera:
         with self._lock:  # the worker frames, and so does the event of a new size: the newest size must win
             self._size = camera.image_width, camera.image_height
             aspect = (camera.image_width / max(camera.image_height, 1)) or 1.5
-            position, look_at = aim(points, axes, FIELD_OF_VIEW, aspect)
+            free = FREE if 0 < camera.image_width <= NARROW and aspect < 1 else 1.0
+            position, look_at = aim(points, axes, FIELD_OF_VIEW, aspect, free)
             with self.client.atomic():
                 camera.up_direction, camera.position, camera.look_at = axes[1], position, look_at
         self._update_haze(float(np.linalg.norm(position - look_at)))
@@ -78,12 +81,14 @@ class Camera:
             self.client.scene.configure_fog(max(far - HAZE[0], 0.0), far + HAZE[1], enabled=self._hazy)
 
 
-def aim(points: Points, axes: Matrix, fov: float, aspect: float) -> tuple[Vector, Vector]:
-    """Position of the camera, and the point that it looks at, for which all points fill the picture."""
+def aim(points: Points, axes: Matrix, fov: float, aspect: float, free: float = 1.0) -> tuple[Vector, Vector]:
+    """Position of the camera, and the point that it looks at, for which all points fill the picture, or the
+    upper share of it that is free."""
     seen = points @ axes.T
     middle = (seen.min(0) + seen.max(0)) / 2
     width, height, depth = ROOM * np.ptp(seen, axis=0) / 2
-    back = max(height, width / aspect) / np.tan(fov / 2) + depth / 2
+    back = max(height / free, width / aspect) / np.tan(fov / 2) + depth / 2
+    middle[1] -= (1 - free) * (back - depth / 2) * np.tan(fov / 2)  # the free share has its middle above
     return (middle + np.array([0, 0, back])) @ axes, middle @ axes
 
 
