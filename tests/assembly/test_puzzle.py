@@ -148,7 +148,23 @@ def test_two_objects_come_out_as_two_groups(pieces):
     found = solve_puzzle(pieces, Known([np.eye(4)] * 5, {(0, 1): 0.97, (2, 3): 0.97, (3, 4): 0.97}))
     assert sorted(sorted(group) for group in found.groups) == [[0, 1], [2, 3, 4]]
     assert found.left_over == ()
-    assert all(np.array_equal(found.poses[group[0]], np.eye(4)) for group in found.groups)
+    assert np.array_equal(found.poses[found.largest], np.eye(4))
+    for root, *others in found.groups:
+        for k in others:
+            assert_allclose(inverse(found.poses[root]) @ found.poses[k], np.eye(4), atol=1e-9)
+
+
+def test_doubtful_hypotheses_say_where_other_groups_and_pieces_that_are_left_over_stand(pieces):
+    """Also where only another doubtful piece joins them to the first group."""
+    rng = np.random.default_rng(4)
+    motions = [random_pose(rng, 2.0) for _ in pieces]
+    chances = {(0, 1): 0.97, (3, 4): 0.97, (1, 2): 0.2, (2, 3): 0.2}
+    found = solve_puzzle(placed(pieces, motions), Known(motions, chances))
+    assert sorted(sorted(group) for group in found.groups) == [[0, 1], [3, 4]]
+    assert found.left_over == (2,)
+    expected = [motions[found.largest] @ inverse(motion) for motion in motions]
+    assert_allclose(found.poses, expected, atol=1e-9)
+    assert found.confidence[2] < 0.5 < min(found.confidence[k] for k in (0, 1, 3, 4))
 
 
 @pytest.mark.slow

@@ -60,6 +60,8 @@ SUREST = 0.98
 """Most that the best hypothesis counts."""
 STATES, LIKELY = 32, 6
 """Groups of each number of parts that the search keeps, and places of a part that it tries."""
+GUESSES = 12
+"""Places that are tried of a part that is left over."""
 CREDIT, PROVEN, TRIED = 0.05, 12.0, 40
 """Least chance with which a part joins where loops may prove it later, log odds from which on a group counts
 as proven, and groups of which that is asked, best first."""
@@ -175,6 +177,11 @@ class Edge:
     @cached_property
     def back(self) -> Motions:
         return inverse(self.poses)
+
+    @property
+    def swapped(self) -> Edge:
+        """The same of the first part onto the second."""
+        return replace(self, poses=self.back)
 
     def closeness(self, poses: Motions) -> Float64[np.ndarray, "m k"]:
         """How near each pose is to each hypothesis, from 0 to 1; a swap of the parts does not change it."""
@@ -440,6 +447,94 @@ def certainty(graph: Graph, group: Group, k: int, alone: bool = True) -> float:
     ]
     chance = float(1 / np.exp(np.array([own, np.log(OTHERS), *rivals]) - own).sum())
     return max([chance, *each]) if alone else chance
+
+
+# guesses
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """Hypotheses that some look had about what is in two parts by now."""
+
+    edge: Edge
+    first_from_own: Matrix
+    """Takes coordinates about the centroid of what was compared into those about the part's."""
+    second_from_own: Matrix
+
+    @property
+    def poses(self) -> Motions:
+        """Takes the second part onto the first."""
+        return self.first_from_own @ self.edge.poses @ inverse(self.second_from_own)
+
+    def support(self, poses: Motions) -> Numbers:
+        return self.edge.support(inverse(self.first_from_own) @ poses @ self.second_from_own)
+
+
+def links_of(
+    parts: Sequence[Part], unit: float, edges: Mapping[tuple[Part, Part, bool], Edge]
+) -> dict[Key, list[Link]]:
+    """The hypotheses between two parts, both ways, of all that was compared."""
+    home = {number: k for k, part in enumerate(parts) for number in part.places}
+    found: dict[Key, list[Link]] = {}
+    for (first, second, _), edge in edges.items():
+        (i, to_first), (j, to_second) = (_now(parts, home, own, unit) for own in (first, second))
+        if i != j and len(edge.poses):
+            found.setdefault((i, j), []).append(Link(edge, to_first, to_second))
+            found.setdefault((j, i), []).append(Link(edge.swapped, to_second, to_first))
+    return found
+
+
+def _now(parts: Sequence[Part], home: Mapping[int, int], own: Part, unit: float) -> tuple[int, Matrix]:
+    """The number of the part that holds what was compared, and the motion into its coordinates."""
+    number = next(iter(own.places))
+    part = parts[home[number]]
+    return home[number], frame_of(part, own, unit).inside(part.places[number] @ inverse(own.places[number]))
+
+
+def completed(
+    graph: Graph, links: Mapping[Key, Sequence[Link]], base: int
+) -> dict[int, tuple[Matrix, float]]:
+    """The likeliest place of each part beside one of them, however doubtful, and its chance.
+
+    What is placed surest is placed first, and speaks for the places of the others. A part that no hypothesis
+    speaks for has no place.
+    """
+    placed, chance = {base: np.eye(4)}, {base: 1.0}
+    while True:
+        free = set(range(len(graph.parts))) - set(placed)
+        found = [(k, *_likeliest(graph, links, placed, k)) for k in sorted(free) if _beside(links, placed, k)]
+        if not found:
+            return {k: (pose, chance[k]) for k, pose in placed.items()}
+        k, placed_at, sure, _ = max(found, key=lambda each: each[-1])
+        placed[k], chance[k] = placed_at, sure
+
+
+def _beside(
+    links: Mapping[Key, Sequence[Link]], placed: Mapping[int, Matrix], k: int
+) -> list[tuple[Matrix, Sequence[Link]]]:
+    """The placed parts that hypotheses join to part k."""
+    return [(place, links[i, k]) for i, place in placed.items() if (i, k) in links]
+
+
+def _likeliest(
+    graph: Graph, links: Mapping[Key, Sequence[Link]], placed: Mapping[int, Matrix], k: int
+) -> tuple[Matrix, float, float]:
+    """The likeliest place of a part beside placed ones, its chance, and the evidence for it.
+
+    Looks at the same two parts repeat each other: the surest counts. Different placed parts add up.
+    """
+    beside = _beside(links, placed, k)
+    poses = np.concatenate([place @ link.poses for place, own in beside for link in own])
+    support = np.zeros(len(poses))
+    for place, own in beside:
+        relative = inverse(place) @ poses
+        support += np.max([link.support(relative) for link in own], axis=0)
+    shift = SHIFT * graph.parts[k].size / graph.parts[0].size
+    tried = distinct(poses, np.round(support, 9), GUESSES, TURN, shift)
+    evidence = np.round([support[n] + graph.fit(placed, k, poses[n]) for n in tried], 9)
+    best = int(np.argmax(evidence))
+    chance = 1 / np.exp(np.append(evidence, np.log(OTHERS)) - evidence[best]).sum()
+    return poses[tried[best]], float(chance), float(evidence[best])
 
 
 # synchronisation

@@ -23,15 +23,17 @@ from bitr.assembly.align import Matrix, Motions, Points, moved
 from bitr.assembly.assemble import SURE, UNLIKE, Settings
 from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray, solve_pair
 from bitr.assembly.graph import (
+    Edge,
     Graph,
     Group,
     Key,
     Part,
     agreeing,
     certainty,
+    completed,
     find_groups,
     frame_of,
-    placements,
+    links_of,
     synchronised,
 )
 from bitr.assembly.match import correspond, match_motions
@@ -98,8 +100,8 @@ class Puzzle:
 
     names: tuple[str, ...]
     poses: Float64[np.ndarray, "n 4 4"]
-    """Takes each piece to its place in the frame of the largest piece of its group. The pose of a piece that
-    is left over is a guess."""
+    """Takes each piece to its place in the frame of the largest piece of the first group. Where other groups
+    and pieces that are left over stand in it is a guess."""
     groups: tuple[tuple[int, ...], ...]
     """Pieces that belong together, largest piece first; the group of the largest piece first."""
     left_over: tuple[int, ...]
@@ -181,7 +183,7 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
                 rows = workshop.compare(parts, [pair for pair in pairs if pair not in full], False)
                 graph = Graph.of(parts, unit, rows | workshop.compare(parts, full, True))
                 found = [synchronised(graph, group) for group in find_groups(graph, least)]
-                told.add(graph, found, least)
+                told.add(graph, found, least, full)
                 parts = merge(parts, found, unit)
     finally:
         workshop.close()
@@ -298,10 +300,12 @@ class Told:
         self.confidence = dict.fromkeys(self.pieces, 0.0)
         self.joints: dict[Key, tuple[float, float, str]] = {}
         self.rows: dict[Key, Mapping[str, Any]] = {}
+        self.edges: dict[tuple[Part, Part, bool], Edge] = {}
 
-    def add(self, graph: Graph, groups: Sequence[Group], least: float) -> None:
+    def add(self, graph: Graph, groups: Sequence[Group], least: float, full: Sequence[Key]) -> None:
         """Note the groups of one look, whose parts join with a chance of at least ``least``."""
         for (i, j), edge in graph.edges.items():
+            self.edges[graph.parts[i], graph.parts[j], (i, j) in full] = edge
             if len(graph.parts[i].places) == len(graph.parts[j].places) == 1:
                 (a,), (b,) = graph.parts[i].places, graph.parts[j].places
                 self.rows[a, b] = edge.row
@@ -340,7 +344,7 @@ class Told:
         return next(iter(self.pieces.values())).size
 
     def answer(self, parts: Sequence[Part], graph: Graph, unit: float) -> Puzzle:
-        """The poses of all pieces, each in the frame of the largest of its group; guesses for the rest."""
+        """Poses in the frame of the largest piece of the first group; guesses for what is not in it."""
         poses = np.tile(np.eye(4), (len(self.pieces), 1, 1))
         confidence = dict(self.confidence)
         groups = []
@@ -354,11 +358,12 @@ class Told:
         left_over = tuple(n for n in self.rank if not any(n in members for members in groups))
         main = groups[0][0] if groups else left_over[0]
         base = next(k for k, part in enumerate(parts) if main in part.places)
-        for k, part in enumerate(parts):
-            if len(part.places) == 1 and k != base:
-                (number,) = part.places
-                poses[number], confidence[number] = self._guess(graph, base, k, unit)
-                poses[number] = inverse(parts[base].places[main]) @ poses[number]
+        for k, (pose, chance) in self._guesses(graph, base, unit).items() if len(parts) > 1 else ():
+            place = inverse(parts[base].places[main]) @ pose
+            for number, own in parts[k].places.items():
+                poses[number] = place @ own
+                if len(parts[k].places) == 1:
+                    confidence[number] = chance
         if not groups:
             confidence[main] = max(confidence[n] for n in left_over if n != main)
         return Puzzle(
@@ -374,19 +379,20 @@ class Told:
             warnings=tuple(self._warnings()),
         )
 
-    def _guess(self, graph: Graph, base: int, k: int, unit: float) -> tuple[Matrix, float]:
-        """The likeliest place of a part that is left over beside the first group, and its chance.
+    def _guesses(self, graph: Graph, base: int, unit: float) -> dict[int, tuple[Matrix, float]]:
+        """The likeliest places of the other parts beside one, and their chances.
 
         The place of the second of two pieces is that of ``assemble``, whatever its status.
         """
-        if len(self.pieces) == 2 and (row := graph.edges[base, k].row)["status"] != "error":
-            return np.array(row["transformation"]), float(row["confidence"])
-        found = placements(graph, {base: np.eye(4)}, k)
-        if not found:
-            return np.eye(4), 0.0
-        group = Group({base: np.eye(4), k: found[0][0]})
-        pose = frame_of(graph.parts[base], graph.parts[k], unit).outside(found[0][0])
-        return pose, min(certainty(graph, group, k), LOOKS[-1][1])  # it did not join at that
+        if len(self.pieces) == 2 and (row := graph.edges[0, 1].row)["status"] != "error":
+            return {1: (np.array(row["transformation"]), float(row["confidence"]))}
+        links = links_of(graph.parts, unit, self.edges)
+        most = LOOKS[-1][1]  # they did not join at that
+        return {
+            k: (frame_of(graph.parts[base], graph.parts[k], unit).outside(pose), min(chance, most))
+            for k, (pose, chance) in completed(graph, links, base).items()
+            if k != base
+        }
 
     def _joints(self, poses: Motions) -> Iterator[Joint]:
         for (a, b), (chance, alone, method) in self.joints.items():
