@@ -199,10 +199,14 @@ class Edge:
         of the hypotheses that are near: 0 where none is, and for the best of a single pair the log odds of
         its chance and log M.
         """
+        near = self.chance_of(poses)
+        return np.log1p(OTHERS * near / (1 - near))
+
+    def chance_of(self, poses: Motions) -> Numbers:
+        """The chance p of the hypotheses that are near."""
         if not len(self.poses):
             return np.zeros(len(poses))
-        near = np.minimum(self.closeness(poses) @ self.chance, SUREST)
-        return np.log1p(OTHERS * near / (1 - near))
+        return np.minimum(self.closeness(poses) @ self.chance, SUREST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,50 +495,68 @@ def _now(parts: Sequence[Part], home: Mapping[int, int], own: Part, unit: float)
     return home[number], frame_of(part, own, unit).inside(part.places[number] @ inverse(own.places[number]))
 
 
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """The likeliest place of a part beside others, however doubtful."""
+
+    pose: Matrix
+    chance: float
+    evidence: float
+    beside: int
+    """The placed part whose hypotheses speak for it most; the first part is beside itself."""
+
+
 def completed(
-    graph: Graph, links: Mapping[Key, Sequence[Link]], base: int
-) -> dict[int, tuple[Matrix, float]]:
-    """The likeliest place of each part beside one of them, however doubtful, and its chance.
+    graph: Graph, links: Mapping[Key, Sequence[Link]], members: Sequence[int], base: int
+) -> dict[int, Guess]:
+    """The likeliest places of parts beside one of them.
 
     What is placed surest is placed first, and speaks for the places of the others. A part that no hypothesis
     speaks for has no place.
     """
-    placed, chance = {base: np.eye(4)}, {base: 1.0}
+    found = {base: Guess(np.eye(4), 1.0, 0.0, base)}
     while True:
-        free = set(range(len(graph.parts))) - set(placed)
-        found = [(k, *_likeliest(graph, links, placed, k)) for k in sorted(free) if _beside(links, placed, k)]
-        if not found:
-            return {k: (pose, chance[k]) for k, pose in placed.items()}
-        k, placed_at, sure, _ = max(found, key=lambda each: each[-1])
-        placed[k], chance[k] = placed_at, sure
+        placed = {k: guess.pose for k, guess in found.items()}
+        near = {k: [i for i in placed if (i, k) in links] for k in members if k not in found}
+        guesses = {k: _likeliest(graph, links, placed, near[k], k) for k in near if near[k]}
+        if not guesses:
+            return found
+        best = max(guesses, key=lambda k: guesses[k].evidence)
+        found[best] = guesses[best]
 
 
-def _beside(
-    links: Mapping[Key, Sequence[Link]], placed: Mapping[int, Matrix], k: int
-) -> list[tuple[Matrix, Sequence[Link]]]:
-    """The placed parts that hypotheses join to part k."""
-    return [(place, links[i, k]) for i, place in placed.items() if (i, k) in links]
+def hanging(guesses: Mapping[int, Guess], k: int) -> list[int]:
+    """A part and all that were placed beside it, directly or not."""
+    found = [k]
+    for n, guess in guesses.items():  # in the order in which they were placed
+        if n != k and guess.beside in found:
+            found.append(n)
+    return found
 
 
 def _likeliest(
-    graph: Graph, links: Mapping[Key, Sequence[Link]], placed: Mapping[int, Matrix], k: int
-) -> tuple[Matrix, float, float]:
-    """The likeliest place of a part beside placed ones, its chance, and the evidence for it.
+    graph: Graph,
+    links: Mapping[Key, Sequence[Link]],
+    placed: Mapping[int, Matrix],
+    near: Sequence[int],
+    k: int,
+) -> Guess:
+    """The likeliest place of part k beside placed ones.
 
     Looks at the same two parts repeat each other: the surest counts. Different placed parts add up.
     """
-    beside = _beside(links, placed, k)
-    poses = np.concatenate([place @ link.poses for place, own in beside for link in own])
-    support = np.zeros(len(poses))
-    for place, own in beside:
-        relative = inverse(place) @ poses
-        support += np.max([link.support(relative) for link in own], axis=0)
+    poses = np.concatenate([placed[i] @ link.poses for i in near for link in links[i, k]])
+    each = np.array(
+        [np.max([link.support(inverse(placed[i]) @ poses) for link in links[i, k]], axis=0) for i in near]
+    )
+    support = np.round(each.sum(0), 9)
     shift = SHIFT * graph.parts[k].size / graph.parts[0].size
-    tried = distinct(poses, np.round(support, 9), GUESSES, TURN, shift)
+    tried = distinct(poses, support, GUESSES, TURN, shift)
     evidence = np.round([support[n] + graph.fit(placed, k, poses[n]) for n in tried], 9)
     best = int(np.argmax(evidence))
     chance = 1 / np.exp(np.append(evidence, np.log(OTHERS)) - evidence[best]).sum()
-    return poses[tried[best]], float(chance), float(evidence[best])
+    beside = near[int(np.argmax(np.round(each[:, tried[best]], 9)))]
+    return Guess(poses[tried[best]], float(chance), float(evidence[best]), beside)
 
 
 # synchronisation
