@@ -63,8 +63,8 @@ STATES, LIKELY = 32, 6
 GUESSES = 12
 """Places that are tried of a part that is left over."""
 CREDIT, PROVEN, TRIED = 0.05, 12.0, 40
-"""Least chance with which a part joins where loops may prove it later, log odds from which on a group counts
-as proven, and groups of which that is asked, best first."""
+"""Least chance with which a part joins where loops or a trial may prove it later, log odds from which on loops
+prove a group, and groups of which that is asked, best first."""
 OUTLINE = 400
 """Points of a part by which fits are measured."""
 CROSSING, COVERING = 0.01, 0.12
@@ -507,9 +507,13 @@ class Guess:
 
 
 def completed(
-    graph: Graph, links: Mapping[Key, Sequence[Link]], members: Sequence[int], base: int
+    graph: Graph,
+    links: Mapping[Key, Sequence[Link]],
+    members: Sequence[int],
+    base: int,
+    least: float = 0.0,
 ) -> dict[int, Guess]:
-    """The likeliest places of parts beside one of them.
+    """The likeliest places of parts beside one of them, each with a chance of at least ``least``.
 
     What is placed surest is placed first, and speaks for the places of the others. A part that no hypothesis
     speaks for has no place.
@@ -519,9 +523,9 @@ def completed(
         placed = {k: guess.pose for k, guess in found.items()}
         near = {k: [i for i in placed if (i, k) in links] for k in members if k not in found}
         guesses = {k: _likeliest(graph, links, placed, near[k], k) for k in near if near[k]}
-        if not guesses:
+        best = max(guesses, key=lambda k: guesses[k].evidence, default=-1)
+        if best < 0 or guesses[best].chance < least:
             return found
-        best = max(guesses, key=lambda k: guesses[k].evidence)
         found[best] = guesses[best]
 
 

@@ -23,6 +23,7 @@ from bitr.assembly.align import Matrix, Motions, Points, moved
 from bitr.assembly.assemble import SURE, UNLIKE, Settings
 from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray, solve_pair
 from bitr.assembly.graph import (
+    CREDIT,
     Edge,
     Graph,
     Group,
@@ -222,7 +223,7 @@ def _thin(part: Part, count: int) -> Part:
 
 
 def prove(graph: Graph, told: Told, workshop: Workshop) -> list[Group]:
-    """All parts in their likeliest places as one group, where every joint is sure.
+    """Parts in their likeliest places as one group, where every joint is sure.
 
     A piece between several others is doubtful beside each of them, and sure beside all of them together. So
     the places are assumed, and at every joint of the tree that the parts hang on all parts of one side are
@@ -233,7 +234,7 @@ def prove(graph: Graph, told: Told, workshop: Workshop) -> list[Group]:
     told.tried = {}
     for number in range(TRIALS):
         base = max(members, key=lambda k: len(graph.parts[k].places))
-        guesses = completed(graph, told.links(graph), members, base)
+        guesses = completed(graph, told.links(graph), members, base, CREDIT)
         if len(guesses) < 3:
             break
         sure = _try_joints(graph, guesses, told, workshop)
