@@ -63,7 +63,7 @@ STATES, LIKELY = 32, 6
 GUESSES = 12
 """Places that are tried of a part that is left over."""
 CREDIT, PROVEN, TRIED = 0.05, 12.0, 40
-"""Least chance with which a part joins where loops or a trial may prove it later, log odds from which on loops
+"""Least chance with which a part joins where loops or a trial may prove it later, log odds from which loops
 prove a group, and groups of which that is asked, best first."""
 OUTLINE = 400
 """Points of a part by which fits are measured."""
