@@ -148,7 +148,49 @@ def test_two_objects_come_out_as_two_groups(pieces):
     found = solve_puzzle(pieces, Known([np.eye(4)] * 5, {(0, 1): 0.97, (2, 3): 0.97, (3, 4): 0.97}))
     assert sorted(sorted(group) for group in found.groups) == [[0, 1], [2, 3, 4]]
     assert found.left_over == ()
-    assert all(np.array_equal(found.poses[group[0]], np.eye(4)) for group in found.groups)
+    assert np.array_equal(found.poses[found.largest], np.eye(4))
+    for root, *others in found.groups:
+        for k in others:
+            assert_allclose(inverse(found.poses[root]) @ found.poses[k], np.eye(4), atol=1e-9)
+
+
+def test_doubtful_hypotheses_say_where_other_groups_and_pieces_that_are_left_over_stand(pieces):
+    """Also where only another doubtful piece joins them to the first group."""
+    rng = np.random.default_rng(4)
+    motions = [random_pose(rng, 2.0) for _ in pieces]
+    chances = {(0, 1): 0.97, (3, 4): 0.97, (1, 2): 0.2, (2, 3): 0.2}
+    found = solve_puzzle(placed(pieces, motions), Known(motions, chances))
+    assert sorted(sorted(group) for group in found.groups) == [[0, 1], [3, 4]]
+    assert found.left_over == (2,)
+    expected = [motions[found.largest] @ inverse(motion) for motion in motions]
+    assert_allclose(found.poses, expected, atol=1e-9)
+    assert found.confidence[2] < 0.5 < min(found.confidence[k] for k in (0, 1, 3, 4))
+
+
+class Together(Known):
+    """Pieces that are doubtful beside each other, and sure beside several; the last one is foreign."""
+
+    def _row(self, first, second):
+        if len(first.places) + len(second.places) == 2:
+            return super()._row(first, second)
+        (a, first_from_a), (b, second_from_b) = (
+            next(((n, place) for n, place in part.places.items() if n != 4), (4, np.eye(4)))
+            for part in (first, second)
+        )
+        pose = first_from_a @ self.motions[a] @ inverse(second_from_b @ self.motions[b])
+        return whole_row([], 0.01) if 4 in (a, b) else whole_row([pose], 0.95)
+
+
+def test_what_is_doubtful_beside_each_other_piece_and_sure_beside_all_together_joins(pieces):
+    rng = np.random.default_rng(5)
+    motions = [random_pose(rng, 2.0) for _ in pieces]
+    workshop = Together(motions, {(0, 1): 0.2, (1, 2): 0.2, (2, 3): 0.2})
+    found = solve_puzzle(placed(pieces, motions), workshop)
+    assert [set(group) for group in found.groups] == [{0, 1, 2, 3}]
+    assert found.left_over == (4,)
+    expected = [motions[found.largest] @ inverse(motion) for motion in motions]
+    assert_allclose(found.poses[:4], expected[:4], atol=1e-9)
+    assert min(found.confidence[:4]) >= 0.7 > 0.5 > found.confidence[4]
 
 
 @pytest.mark.slow

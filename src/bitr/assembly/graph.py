@@ -60,9 +60,11 @@ SUREST = 0.98
 """Most that the best hypothesis counts."""
 STATES, LIKELY = 32, 6
 """Groups of each number of parts that the search keeps, and places of a part that it tries."""
+GUESSES = 12
+"""Places that are tried of a part that is left over."""
 CREDIT, PROVEN, TRIED = 0.05, 12.0, 40
-"""Least chance with which a part joins where loops may prove it later, log odds from which on a group counts
-as proven, and groups of which that is asked, best first."""
+"""Least chance with which a part joins where loops or a trial may prove it later, log odds from which loops
+prove a group, and groups of which that is asked, best first."""
 OUTLINE = 400
 """Points of a part by which fits are measured."""
 CROSSING, COVERING = 0.01, 0.12
@@ -176,6 +178,11 @@ class Edge:
     def back(self) -> Motions:
         return inverse(self.poses)
 
+    @property
+    def swapped(self) -> Edge:
+        """The same of the first part onto the second."""
+        return replace(self, poses=self.back)
+
     def closeness(self, poses: Motions) -> Float64[np.ndarray, "m k"]:
         """How near each pose is to each hypothesis, from 0 to 1; a swap of the parts does not change it."""
         turn = angles(poses[:, None, :3, :3] @ self.poses[:, :3, :3].swapaxes(1, 2))
@@ -192,10 +199,14 @@ class Edge:
         of the hypotheses that are near: 0 where none is, and for the best of a single pair the log odds of
         its chance and log M.
         """
+        near = self.chance_of(poses)
+        return np.log1p(OTHERS * near / (1 - near))
+
+    def chance_of(self, poses: Motions) -> Numbers:
+        """The chance p of the hypotheses that are near."""
         if not len(self.poses):
             return np.zeros(len(poses))
-        near = np.minimum(self.closeness(poses) @ self.chance, SUREST)
-        return np.log1p(OTHERS * near / (1 - near))
+        return np.minimum(self.closeness(poses) @ self.chance, SUREST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,6 +451,116 @@ def certainty(graph: Graph, group: Group, k: int, alone: bool = True) -> float:
     ]
     chance = float(1 / np.exp(np.array([own, np.log(OTHERS), *rivals]) - own).sum())
     return max([chance, *each]) if alone else chance
+
+
+# guesses
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """Hypotheses that some look had about what is in two parts by now."""
+
+    edge: Edge
+    first_from_own: Matrix
+    """Takes coordinates about the centroid of what was compared into those about the part's."""
+    second_from_own: Matrix
+
+    @property
+    def poses(self) -> Motions:
+        """Takes the second part onto the first."""
+        return self.first_from_own @ self.edge.poses @ inverse(self.second_from_own)
+
+    def support(self, poses: Motions) -> Numbers:
+        return self.edge.support(inverse(self.first_from_own) @ poses @ self.second_from_own)
+
+
+def links_of(
+    parts: Sequence[Part], unit: float, edges: Mapping[tuple[Part, Part, bool], Edge]
+) -> dict[Key, list[Link]]:
+    """The hypotheses between two parts, both ways, of all that was compared."""
+    home = {number: k for k, part in enumerate(parts) for number in part.places}
+    found: dict[Key, list[Link]] = {}
+    for (first, second, _), edge in edges.items():
+        (i, to_first), (j, to_second) = (_now(parts, home, own, unit) for own in (first, second))
+        if i != j and len(edge.poses):
+            found.setdefault((i, j), []).append(Link(edge, to_first, to_second))
+            found.setdefault((j, i), []).append(Link(edge.swapped, to_second, to_first))
+    return found
+
+
+def _now(parts: Sequence[Part], home: Mapping[int, int], own: Part, unit: float) -> tuple[int, Matrix]:
+    """The number of the part that holds what was compared, and the motion into its coordinates."""
+    number = next(iter(own.places))
+    part = parts[home[number]]
+    return home[number], frame_of(part, own, unit).inside(part.places[number] @ inverse(own.places[number]))
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """The likeliest place of a part beside others, however doubtful."""
+
+    pose: Matrix
+    chance: float
+    evidence: float
+    beside: int
+    """The placed part whose hypotheses speak for it most; the first part is beside itself."""
+
+
+def completed(
+    graph: Graph,
+    links: Mapping[Key, Sequence[Link]],
+    members: Sequence[int],
+    base: int,
+    least: float = 0.0,
+) -> dict[int, Guess]:
+    """The likeliest places of parts beside one of them, each with a chance of at least ``least``.
+
+    What is placed surest is placed first, and speaks for the places of the others. A part that no hypothesis
+    speaks for has no place.
+    """
+    found = {base: Guess(np.eye(4), 1.0, 0.0, base)}
+    while True:
+        placed = {k: guess.pose for k, guess in found.items()}
+        near = {k: [i for i in placed if (i, k) in links] for k in members if k not in found}
+        guesses = {k: _likeliest(graph, links, placed, near[k], k) for k in near if near[k]}
+        best = max(guesses, key=lambda k: guesses[k].evidence, default=-1)
+        if best < 0 or guesses[best].chance < least:
+            return found
+        found[best] = guesses[best]
+
+
+def hanging(guesses: Mapping[int, Guess], k: int) -> list[int]:
+    """A part and all that were placed beside it, directly or not."""
+    found = [k]
+    for n, guess in guesses.items():  # in the order in which they were placed
+        if n != k and guess.beside in found:
+            found.append(n)
+    return found
+
+
+def _likeliest(
+    graph: Graph,
+    links: Mapping[Key, Sequence[Link]],
+    placed: Mapping[int, Matrix],
+    near: Sequence[int],
+    k: int,
+) -> Guess:
+    """The likeliest place of part k beside placed ones.
+
+    Looks at the same two parts repeat each other: the surest counts. Different placed parts add up.
+    """
+    poses = np.concatenate([placed[i] @ link.poses for i in near for link in links[i, k]])
+    each = np.array(
+        [np.max([link.support(inverse(placed[i]) @ poses) for link in links[i, k]], axis=0) for i in near]
+    )
+    support = np.round(each.sum(0), 9)
+    shift = SHIFT * graph.parts[k].size / graph.parts[0].size
+    tried = distinct(poses, support, GUESSES, TURN, shift)
+    evidence = np.round([support[n] + graph.fit(placed, k, poses[n]) for n in tried], 9)
+    best = int(np.argmax(evidence))
+    chance = 1 / np.exp(np.append(evidence, np.log(OTHERS)) - evidence[best]).sum()
+    beside = near[int(np.argmax(np.round(each[:, tried[best]], 9)))]
+    return Guess(poses[tried[best]], float(chance), float(evidence[best]), beside)
 
 
 # synchronisation

@@ -23,15 +23,21 @@ from bitr.assembly.align import Matrix, Motions, Points, moved
 from bitr.assembly.assemble import SURE, UNLIKE, Settings
 from bitr.assembly.batch import Cores, Pair, Row, Solver, ray_cluster, run_batch, solve_on_ray, solve_pair
 from bitr.assembly.graph import (
+    CREDIT,
+    Edge,
     Graph,
     Group,
+    Guess,
     Key,
+    Link,
     Part,
     agreeing,
     certainty,
+    completed,
     find_groups,
     frame_of,
-    placements,
+    hanging,
+    links_of,
     synchronised,
 )
 from bitr.assembly.match import correspond, match_motions
@@ -56,6 +62,8 @@ LOOKS = ((False, 0.9), (False, 0.7), (True, 0.9), (True, 0.7))
 """Looks one after the other, each until it finds nothing more: is it full, and least chance of a part."""
 OF_TWO = ((True, SURE),)
 """The one look at two pieces, as in ``assemble``."""
+PROVED, TRIALS = 0.7, 4
+"""Least chance of every joint of parts that were put together on trial, and trials of one look."""
 COMMON = 5.0
 """Places of few points that agree on a motion, times the overlap it leads to, from which on a common surface
 is sought: at least 9 where fragments of rooms share a third of their surface, below 5 for most pieces that
@@ -98,8 +106,8 @@ class Puzzle:
 
     names: tuple[str, ...]
     poses: Float64[np.ndarray, "n 4 4"]
-    """Takes each piece to its place in the frame of the largest piece of its group. The pose of a piece that
-    is left over is a guess."""
+    """Takes each piece to its place in the frame of the largest piece of the first group. Where other groups
+    and pieces that are left over stand in it is a guess."""
     groups: tuple[tuple[int, ...], ...]
     """Pieces that belong together, largest piece first; the group of the largest piece first."""
     left_over: tuple[int, ...]
@@ -181,6 +189,9 @@ def solve_puzzle(pieces: Sequence[Geometry], workshop: Workshop) -> Puzzle:
                 rows = workshop.compare(parts, [pair for pair in pairs if pair not in full], False)
                 graph = Graph.of(parts, unit, rows | workshop.compare(parts, full, True))
                 found = [synchronised(graph, group) for group in find_groups(graph, least)]
+                told.note(graph, full)
+                if not found and least <= PROVED and len(parts) > 2:
+                    found = [synchronised(graph, group) for group in prove(graph, told, workshop)]
                 told.add(graph, found, least)
                 parts = merge(parts, found, unit)
     finally:
@@ -208,6 +219,64 @@ def _thin(part: Part, count: int) -> Part:
     return Part(replace(cloud, name=part.geometry.name, warnings=part.geometry.warnings), part.places, cloud)
 
 
+# trial
+
+
+def prove(graph: Graph, told: Told, workshop: Workshop) -> list[Group]:
+    """Parts in their likeliest places as one group, where every joint is sure.
+
+    A piece between several others is doubtful beside each of them, and sure beside all of them together. So
+    the places are assumed, and at every joint of the tree that the parts hang on all parts of one side are
+    compared with all of the other. What that finds counts at the next guess; from the second one on the
+    smaller side of the most doubtful joint is left out.
+    """
+    members: Sequence[int] = range(len(graph.parts))
+    told.tried = {}
+    for number in range(TRIALS):
+        base = max(members, key=lambda k: len(graph.parts[k].places))
+        guesses = completed(graph, told.links(graph), members, base, CREDIT)
+        if len(guesses) < 3:
+            break
+        sure = _try_joints(graph, guesses, told, workshop)
+        worst = min(sure, key=sure.__getitem__)
+        log.info("trial of %d parts: the most doubtful joint has %.2f", len(guesses), sure[worst])
+        if sure[worst] >= PROVED:
+            return [Group({k: guess.pose for k, guess in guesses.items()})]
+        far = hanging(guesses, worst)
+        if number:
+            near = [k for k in guesses if k not in far]
+            count = [sum(len(graph.parts[k].places) for k in side) for side in (near, far)]
+            members = sorted(near if count[0] >= count[1] else far)
+    return []
+
+
+def _try_joints(
+    graph: Graph, guesses: Mapping[int, Guess], told: Told, workshop: Workshop
+) -> dict[int, float]:
+    """The chance of the joint of each part with the one it is beside, by all parts of either side."""
+    base = next(k for k, guess in guesses.items() if guess.beside == k)
+    moves = {
+        k: frame_of(graph.parts[base], graph.parts[k], told.unit).outside(guess.pose)
+        for k, guess in guesses.items()
+    }
+    joints, sides = [k for k in guesses if k != base], list[Part]()
+    for k in joints:
+        far = hanging(guesses, k)
+        beside = guesses[k].beside
+        near = [beside, *(n for n in guesses if n not in far and n != beside)]
+        both = [as_one(graph.parts, {n: moves[n] for n in side}) for side in (far, near)]
+        sides += sorted(both, key=lambda part: -part.size)
+    rows = workshop.compare(sides, [(2 * n, 2 * n + 1) for n in range(len(joints))], False)
+    sure = {}
+    for n, k in enumerate(joints):
+        first, second = sides[2 * n : 2 * n + 2]
+        edge = Edge.of(first, second, told.unit, rows[2 * n, 2 * n + 1])
+        told.tried[k] = first, second, edge
+        assumed = frame_of(first, second, told.unit).inside(np.eye(4))
+        sure[k] = float(edge.chance[edge.closeness(assumed[None])[0] > 0].sum()) if len(edge.poses) else 0.0
+    return sure
+
+
 # merging
 
 
@@ -217,13 +286,17 @@ def merge(parts: Sequence[Part], groups: Sequence[Group], unit: float) -> list[P
     for group in groups:
         root = parts[group.root]
         moves = {k: frame_of(root, parts[k], unit).outside(pose) for k, pose in group.places.items()}
-        moved_parts = [parts[k].geometry.moved(move) for k, move in moves.items()]
-        places = {n: move @ own for k, move in moves.items() for n, own in parts[k].places.items()}
-        name = " + ".join(parts[k].geometry.name for k in moves)
-        log.info("joined %s", name)
-        merged.append(Part.of(join(_alike(moved_parts), name), places))
+        merged.append(as_one(parts, moves))
+        log.info("joined %s", merged[-1].geometry.name)
     free = set(range(len(parts))) - {k for group in groups for k in group.places}
     return sorted([*merged, *(parts[k] for k in free)], key=lambda part: -part.size)
+
+
+def as_one(parts: Sequence[Part], moves: Mapping[int, Matrix]) -> Part:
+    """Some of the parts, moved, as one."""
+    moved_parts = [parts[k].geometry.moved(move) for k, move in moves.items()]
+    places = {n: move @ own for k, move in moves.items() for n, own in parts[k].places.items()}
+    return Part.of(join(_alike(moved_parts), " + ".join(parts[k].geometry.name for k in moves)), places)
 
 
 def _alike(parts: Sequence[Geometry]) -> list[Geometry]:
@@ -298,13 +371,24 @@ class Told:
         self.confidence = dict.fromkeys(self.pieces, 0.0)
         self.joints: dict[Key, tuple[float, float, str]] = {}
         self.rows: dict[Key, Mapping[str, Any]] = {}
+        self.edges: dict[tuple[Part, Part, bool], Edge] = {}
+        self.tried: dict[int, tuple[Part, Part, Edge]] = {}
 
-    def add(self, graph: Graph, groups: Sequence[Group], least: float) -> None:
-        """Note the groups of one look, whose parts join with a chance of at least ``least``."""
+    def note(self, graph: Graph, full: Sequence[Key]) -> None:
+        """Note how the pairs of one look compared."""
         for (i, j), edge in graph.edges.items():
+            self.edges[graph.parts[i], graph.parts[j], (i, j) in full] = edge
             if len(graph.parts[i].places) == len(graph.parts[j].places) == 1:
                 (a,), (b,) = graph.parts[i].places, graph.parts[j].places
                 self.rows[a, b] = edge.row
+
+    def links(self, graph: Graph) -> dict[Key, list[Link]]:
+        """All hypotheses between the parts, those of the last trial among them."""
+        tried = {(first, second, False): edge for first, second, edge in self.tried.values()}
+        return links_of(graph.parts, self.unit, self.edges | tried)
+
+    def add(self, graph: Graph, groups: Sequence[Group], least: float) -> None:
+        """Note the groups of one look, whose parts join with a chance of at least ``least``."""
         for group in groups:
             sure = {k: max(certainty(graph, group, k), least) for k in group.places if k != group.root}
             for k, chance in sure.items():
@@ -340,7 +424,7 @@ class Told:
         return next(iter(self.pieces.values())).size
 
     def answer(self, parts: Sequence[Part], graph: Graph, unit: float) -> Puzzle:
-        """The poses of all pieces, each in the frame of the largest of its group; guesses for the rest."""
+        """Poses in the frame of the largest piece of the first group; guesses for what is not in it."""
         poses = np.tile(np.eye(4), (len(self.pieces), 1, 1))
         confidence = dict(self.confidence)
         groups = []
@@ -354,11 +438,12 @@ class Told:
         left_over = tuple(n for n in self.rank if not any(n in members for members in groups))
         main = groups[0][0] if groups else left_over[0]
         base = next(k for k, part in enumerate(parts) if main in part.places)
-        for k, part in enumerate(parts):
-            if len(part.places) == 1 and k != base:
-                (number,) = part.places
-                poses[number], confidence[number] = self._guess(graph, base, k, unit)
-                poses[number] = inverse(parts[base].places[main]) @ poses[number]
+        for k, (pose, chance) in self._guesses(graph, base, unit).items() if len(parts) > 1 else ():
+            place = inverse(parts[base].places[main]) @ pose
+            for number, own in parts[k].places.items():
+                poses[number] = place @ own
+                if len(parts[k].places) == 1:
+                    confidence[number] = chance
         if not groups:
             confidence[main] = max(confidence[n] for n in left_over if n != main)
         return Puzzle(
@@ -374,19 +459,23 @@ class Told:
             warnings=tuple(self._warnings()),
         )
 
-    def _guess(self, graph: Graph, base: int, k: int, unit: float) -> tuple[Matrix, float]:
-        """The likeliest place of a part that is left over beside the first group, and its chance.
+    def _guesses(self, graph: Graph, base: int, unit: float) -> dict[int, tuple[Matrix, float]]:
+        """The likeliest places of the other parts beside one, and their chances.
 
         The place of the second of two pieces is that of ``assemble``, whatever its status.
         """
-        if len(self.pieces) == 2 and (row := graph.edges[base, k].row)["status"] != "error":
-            return np.array(row["transformation"]), float(row["confidence"])
-        found = placements(graph, {base: np.eye(4)}, k)
-        if not found:
-            return np.eye(4), 0.0
-        group = Group({base: np.eye(4), k: found[0][0]})
-        pose = frame_of(graph.parts[base], graph.parts[k], unit).outside(found[0][0])
-        return pose, min(certainty(graph, group, k), LOOKS[-1][1])  # it did not join at that
+        if len(self.pieces) == 2 and (row := graph.edges[0, 1].row)["status"] != "error":
+            return {1: (np.array(row["transformation"]), float(row["confidence"]))}
+        found = completed(graph, self.links(graph), range(len(graph.parts)), base)
+        most = LOOKS[-1][1]  # they did not join at that
+        return {
+            k: (
+                frame_of(graph.parts[base], graph.parts[k], unit).outside(guess.pose),
+                min(guess.chance, most),
+            )
+            for k, guess in found.items()
+            if k != base
+        }
 
     def _joints(self, poses: Motions) -> Iterator[Joint]:
         for (a, b), (chance, alone, method) in self.joints.items():

@@ -60,9 +60,9 @@ def run(
 ) -> None:
     """Put many pieces together: find which belong together and the pose of each.
 
-    Poses are in the frame of the largest piece of each group. Pieces that do not belong are left over, and
-    named. While it works, the pairs that were compared are kept beside the first file that it is to write:
-    the same command continues a run that was stopped, and --force starts again.
+    Poses are in the frame of the largest piece of the first group. Pieces that do not belong are left over,
+    and named. While it works, the pairs that were compared are kept beside the first file that it is to
+    write: the same command continues a run that was stopped, and --force starts again.
     """
     require(len(pieces) > 1, f"got {len(pieces)} piece, expected 2 to 50 files")
     from bitr.io import SUFFIXES
@@ -163,7 +163,7 @@ def _show(found: Puzzle, written: list[Path]) -> None:
     for k, name in enumerate(found.names):
         beside = [j.second if j.first == k else j.first for j in found.joints if k in (j.first, j.second)]
         place = f"group {group[k]}" if k in group else "left over"
-        place += ", its frame" if any(k == members[0] for members in found.groups) else ""
+        place += ", its frame" if found.groups and k == found.largest else ""
         joined = ", ".join(Path(found.names[n]).name for n in beside)
         table.add_row(one_line(Path(name).name), place, f"{found.confidence[k]:.0%}", one_line(joined))
     console = Console(markup=False, highlight=False)
