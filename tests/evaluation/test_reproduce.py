@@ -256,8 +256,14 @@ def test_all_of_them_go_on_where_one_lacks_its_data(tmp_path, monkeypatch):
     monkeypatch.setattr(
         reproduce, "run", lambda e, own: found(e, own) if e.name in generated else run(e, own)
     )
-    monkeypatch.setattr(reproduce, "run_table", lambda name, plan: measured.append(name))
     measured = []
+
+    def run_table(name, plan):
+        measured.append(name)
+        if name == "engine":
+            raise InputError("engine: none of its data is here")
+
+    monkeypatch.setattr(reproduce, "run_table", run_table)
     result, files = run_all(plan(tmp_path))
     assert measured == ["laws", "speed", "engine", "puzzles"]
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
@@ -265,7 +271,8 @@ def test_all_of_them_go_on_where_one_lacks_its_data(tmp_path, monkeypatch):
     for name in EXPERIMENTS:
         expected = f"| {name}: BITR | made up |" if name in generated else f"| {name} | not measured: "
         assert expected in text, name
-    assert result.to_json().count("not measured") == 7
+    assert "| engine | not measured: engine: none of its data is here |" in text
+    assert result.to_json().count("not measured") == 8
 
 
 def test_success_counts_pairs_without_an_answer_as_failures(tmp_path, monkeypatch):

@@ -108,7 +108,10 @@ def run_all(plan: Plan) -> tuple[Every, list[Path]]:
         except (InputError, TrainingError) as error:
             found[name] = str(error)
     for name in MEASURED:
-        run_table(name, plan)
+        try:
+            run_table(name, plan)
+        except InputError as error:
+            found[name] = str(error)
     every = Every(found)
     return every, [*write_texts(plan.out, every), *sorted((plan.out / "tables").glob("*.md"))]
 
