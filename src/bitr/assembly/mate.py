@@ -288,12 +288,11 @@ def mate_motions(x: Sheets, y: Sheets, most: int, matched: Matched | None = None
     if not len(motions):
         return NO_MOTION
     motions = settle_mates(x, y, motions, counts=ROUGH, widest=WIDE, narrowest=MIDDLE, steps=ROUGH_STEPS)
-    score = _look(x, y, motions, matched, (ROUGH[0], 2 * ROUGH[1]), MIDDLE).score
-    motions = motions[distinct(motions, score, KEPT, SAME_TURN, SAME_SHIFT * spacing)]
+    turns = _look(x, y, motions, matched, (ROUGH[0], 2 * ROUGH[1]), MIDDLE).turns
+    motions = motions[distinct(motions, turns, KEPT, SAME_TURN, SAME_SHIFT * spacing)]
     motions = settle_mates(x, y, motions)
-    return motions[
-        distinct(motions, mates(x, y, motions, matched).score, most, SAME_TURN, SAME_SHIFT * spacing)
-    ]
+    turns = mates(x, y, motions, matched).turns
+    return motions[distinct(motions, turns, most, SAME_TURN, SAME_SHIFT * spacing)]
 
 
 @dataclass(frozen=True, eq=False)
