@@ -33,13 +33,13 @@ from bitr.evaluation.calibrate import Origin, Rows, calibrate, collect
 from bitr.files import whole_file
 
 PAIRS = {
-    ("openshapes:fracture", "val"): (0, 400),
-    ("shapes:fracture", "val"): (0, 200),
+    ("openshapes:fracture", "val"): (0, 340),
+    ("shapes:fracture", "val"): (0, 160),
     ("shapes:vessel", "val"): (0, 60),
     ("shapes:eroded", "val"): (0, 50),
     ("openshapes:eroded", "val"): (0, 40),
     ("shapes:chip", "val"): (0, 30),
-    ("unrelated:broken", "val"): (0, 200),
+    ("unrelated:broken", "val"): (0, 180),
     ("winebottle", "val"): (0, 18),
     ("winebottle", "train"): (80, 116),
     ("vase", "train"): (0, 30),
