@@ -3,8 +3,8 @@
     python -m benchmarks.verifier --keep FOLDER --base OLD.json --out src/bitr/weights/verifier.json
 
 The candidates of every pair are kept in FOLDER, so that an interrupted run goes on; all cores are used. Needs
-BITR_DATA. No test split is opened. Training splits are used as well where the weights `default` and `fracture`
-have seen nothing of them: cuts and crops of open shapes, Breaking Bad's fragments, rooms and streets.
+BITR_DATA. No test split is opened. Training splits are used as well where the weights `default` and
+`fracture` have seen nothing of them: cuts and crops of open shapes, Breaking Bad's fragments, and rooms.
 """
 
 from __future__ import annotations
