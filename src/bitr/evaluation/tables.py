@@ -49,8 +49,8 @@ HEADS = {
     "puzzles": ("on", "puzzles", "pieces right", "mean pairwise error", "seconds a puzzle"),
 }
 ENGINE = {
-    "shapes:cut": ("generated cuts", 100),
-    "openshapes:cut": ("open shapes, cut", 100),
+    "shapes:cut": ("generated cuts", 200),
+    "openshapes:cut": ("open shapes, cut", 200),
     "shapes:meshes": ("classic meshes, cut and cropped", None),
     "shapes:crop": ("generated crops", 80),
     "shapes:noisy": ("generated crops, 1% noise", 50),
@@ -58,8 +58,8 @@ ENGINE = {
     "indoor": ("rooms, RedKitchen", None),
     "indoor:low": ("rooms, RedKitchen, overlap 10 to 30%", 40),
     "winebottle": ("wine bottles†, two fragments", None),
-    "shapes:fracture": ("generated fractures", 60),
-    "openshapes:fracture": ("open-shape fractures", 60),
+    "shapes:fracture": ("generated fractures", 160),
+    "openshapes:fracture": ("open-shape fractures", 80),
 }
 """Data sets of the table of the default command: label, and number of pairs; None for all."""
 PUZZLES = {
