@@ -17,7 +17,7 @@ COUNTS = {
     "bunny": (1000, 100, 100),
     "airplane": (260, 30, 42),
     "airplane:0.3": (260, 30, 42),
-    "car-motorbike": (816, 24, 60),
+    "car-motorbike": (4720, 119, 60),
     "winebottle": (116, 18, 31),
     "winebottle:all": (500, 18, 31),
     "beerbottle": (78, 24, 48),
